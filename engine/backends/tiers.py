@@ -39,11 +39,12 @@ class Job(Protocol):
 class FirstCode(Protocol):
     """Code of the first tier, which is quick to make and slow to run.
 
-    code: machine code. pending: the code that `base.Artifact.later` returns, in the making.
+    code: machine code, as its backend loads it. pending: the code that `base.Artifact.later`
+    returns, in the making.
     """
 
     @property
-    def code(self) -> bytes: ...
+    def code(self) -> Any: ...
 
     @property
     def pending(self) -> PendingCode: ...

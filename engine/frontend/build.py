@@ -5,7 +5,8 @@
 The function's own parameters (`Func.params`, and the numbers in its ops) are the declared scalars
 and arrays, in order, then the used parts of its other arguments and the fields it uses, in
 the order of their first use. `BuildResult.bindings` says where each comes from. Nothing is kept
-between builds but the syntax trees of the last functions (see `trees`).
+between builds but the syntax trees of the last functions (see `trees`), with the locations of the
+nodes of kernels.
 """
 
 from __future__ import annotations
@@ -161,6 +162,8 @@ def _build(
         from .real_functions import finish
 
         finish(func, config)
+    # One that inlined calls would keep the locations of all that it inlined.
+    decl.src.locs = {node: loc for node, loc in context.locs.items() if not loc.has_inlined}
     seconds = time.perf_counter() - started
     return BuildResult(
         func, fb.notices, tuple(fb.bindings), tuple(fb.used), seconds, (decl, *fb.funcs),

@@ -88,7 +88,7 @@ class FuncContext:
         self.scopes: list[dict[str, Any]] = [{}]
         self.ended: dict[str, tuple[str, int]] = {}
         self.loops: list[LoopInfo] = []
-        self.locs: dict[ast.AST, Loc] = {}
+        self.locs: dict[ast.AST, Loc] = dict(decl.src.locs) if call is None else {}
         self.next_loop: LoopConfig | None = None
         self.returned = False
         self.result: Any = None

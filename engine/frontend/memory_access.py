@@ -116,7 +116,11 @@ class MemoryAccess(Parameters):
         if kind is Op:
             return self.load(value, node) if value.type.is_ptr else value
         if kind is MatrixValue:
-            return MatrixValue(value.shape, [self.loaded(v, node) for v in self.parts(value, node)])
+            elems = [
+                v if v.__class__ is Op and not v.type.is_ptr else self.loaded(v, node)
+                for v in self.parts(value, node)
+            ]
+            return MatrixValue(value.shape, elems)
         if kind is DynamicElement:
             return self._load_dynamic(value, node)
         if kind is StructValue:

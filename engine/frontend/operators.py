@@ -100,23 +100,26 @@ def binary(
 ) -> Any:
     """``a <op> b``; ``na`` and ``nb`` are the nodes of the operands."""
     ta, tb = a.__class__, b.__class__
-    if ta is str or ta is Text or tb is Text:
-        found = _text(fb, node, row, a, b)
-        if found is not None:
-            return found
-    if ta is MatrixValue or tb is MatrixValue:
-        return _elementwise(fb, node, row, a, b, na, nb)
-    if ta is StructValue or tb is StructValue:
-        names = " and ".join(f"'{tensor_name(fb, v)}'" for v in (a, b))
-        text = f"unsupported operand type(s) for '{row.symbol}': {names}"
-        raise fb.type_error(text, node, "compute with the members of structs")
-    if ta is not Op and tb is not Op:
-        sequences = ta is tb and ta in (list, tuple) and row.code == C.ADD
-        if sequences or (is_static(a) and is_static(b)):
-            return fb.python(node, row.fn, a, b)
-        if ta is list and b.__class__ is int and row.code == C.MUL:
-            return fb.python(node, row.fn, a, b)
-    x, y = fb.op(a, na), fb.op(b, nb)
+    if ta is Op and tb is Op:  # most
+        x, y = a, b
+    else:
+        if ta is str or ta is Text or tb is Text:
+            found = _text(fb, node, row, a, b)
+            if found is not None:
+                return found
+        if ta is MatrixValue or tb is MatrixValue:
+            return _elementwise(fb, node, row, a, b, na, nb)
+        if ta is StructValue or tb is StructValue:
+            names = " and ".join(f"'{tensor_name(fb, v)}'" for v in (a, b))
+            text = f"unsupported operand type(s) for '{row.symbol}': {names}"
+            raise fb.type_error(text, node, "compute with the members of structs")
+        if ta is not Op and tb is not Op:
+            sequences = ta is tb and ta in (list, tuple) and row.code == C.ADD
+            if sequences or (is_static(a) and is_static(b)):
+                return fb.python(node, row.fn, a, b)
+            if ta is list and b.__class__ is int and row.code == C.MUL:
+                return fb.python(node, row.fn, a, b)
+        x, y = fb.op(a, na), fb.op(b, nb)
     code = row.code
     if C.BITWISE[code] and (x.type.is_real or y.type.is_real):
         raise fb.type_error(

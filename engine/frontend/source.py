@@ -18,12 +18,16 @@ import ast
 import inspect
 import linecache
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from types import CodeType, FunctionType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..errors import QuadrantsSyntaxError, SourceSpan
+
+if TYPE_CHECKING:
+    from ..ir import Loc
 
 __all__ = [
     "FunctionSource", "LambdaSource", "keep_source", "nodes_of", "root_name", "stored_places",
@@ -105,10 +109,11 @@ class FunctionSource:
     """The location of a function's text, and its syntax tree.
 
     name: as written after ``def``. qualname: with its enclosing classes and functions.
-    file, line: of its first line, decorators included.
+    file, line: of its first line, decorators included. locs: the locations of nodes of the tree, as
+    the last build found them; the next one is mostly of other types alone.
     """
 
-    __slots__ = ("_lines", "_text", "_tree", "file", "fn", "line", "name", "qualname")
+    __slots__ = ("_lines", "_text", "_tree", "file", "fn", "line", "locs", "name", "qualname")
 
     def __init__(self, fn: FunctionType) -> None:
         code = fn.__code__
@@ -120,6 +125,7 @@ class FunctionSource:
         self._lines: list[str] = self._read()
         self._text: list[str] | None = None
         self._tree: ast.FunctionDef | None = None
+        self.locs: Mapping[ast.AST, Loc] = {}
 
     def _read(self) -> list[str]:
         """The lines of the file, or of the text that is in place of one."""
@@ -188,7 +194,7 @@ class FunctionSource:
 
     def forget_tree(self) -> None:
         """Free the tree; see `trees`."""
-        self._tree = None
+        self._tree, self.locs = None, {}
 
     def _parse(self) -> ast.FunctionDef:
         text = self._text

@@ -58,13 +58,16 @@ def walk(block: Block) -> list[Op]:
 
 
 def _walk(block: Block, out: list[Op]) -> None:
-    append = out.append
-    for op in block.ops:
-        append(op)
+    ops = block.ops
+    first = 0
+    for at, op in enumerate(ops, 1):
         if op.regions:
+            out += ops[first:at]
+            first = at
             for region in op.regions:
                 if region.ops:  # most branches of else are empty
                     _walk(region, out)
+    out += ops[first:]
 
 
 def all_ops(func: Func) -> list[Op]:

@@ -53,6 +53,11 @@ class Loc:
             loc = loc.parent
         return loc
 
+    @property
+    def has_inlined(self) -> bool:
+        """True if there are locations that have this one as their parent."""
+        return self._inlined is not None
+
     def inlined(self) -> dict[_Key, Loc]:
         """The locations that have this one as their parent."""
         table = self._inlined

@@ -62,11 +62,14 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
         return shown[-1][0]
 
     cx.note("cfg_before", show)
-    memory = shown[0][1] if shown else cx.analysis("memory", MemoryLocations)
+
+    def memory() -> MemoryLocations:
+        return shown[0][1] if shown else cx.analysis("memory", MemoryLocations)
+
     scope = cx.scope()
     if has_locals(scope) if locals_only else may_forward(scope, memory):
         graph = shown[0][0] if shown else build_cfg(func, task, number)
-        changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
+        changed = _Optimizer(func, cx, Flow(graph, memory(), locals_only)).run()
         graph.release()
     cx.note("cfg_after", show)
     return changed

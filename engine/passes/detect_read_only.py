@@ -21,7 +21,7 @@ from .registry import register
 
 
 # No pass reads it, and no op changes but the task's attribute.
-@register("detect_read_only", optional=True, per_task=True, keeps=ROUND)
+@register("detect_read_only", optional=True, per_task=True, keeps=(*ROUND, "cfg_optimization"))
 def detect_read_only(func: Func, cx: PassCx) -> bool:
     """Record on each task which array parameters it only reads."""
     task = cx.task

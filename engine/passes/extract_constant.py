@@ -44,7 +44,7 @@ __all__ = ["extract_constant"]
 )  # fmt: skip
 def extract_constant(func: Func, cx: PassCx) -> bool:
     """Move constants to the front of the kernel or task, one of each value."""
-    changed = False
+    changed, only_moved = False, True
     tasks = func.tasks()
     fronts = [region for task in tasks for region in task.regions] if tasks else [func.body]
     counts = [_in_front(front) for front in fronts]
@@ -55,7 +55,14 @@ def extract_constant(func: Func, cx: PassCx) -> bool:
             assert op.block is not None
             constants.setdefault(_front_of(op.block, known), []).append(op)
     for front, count in zip(fronts, counts, strict=True):
-        changed |= _extract(front, constants.get(front) or front.ops[:count], count, cx)
+        found = constants.get(front) or front.ops[:count]
+        repl = _equal(found)
+        if repl or len(found) > count:
+            changed = True
+            only_moved &= not repl and not any(map(_is_in_branch, found[count:]))
+            _extract(front, found, count, repl, cx)
+    if only_moved:  # no rule asks for the position of a constant, but for beginnings of branches
+        cx.keep("alg_simp", "binary_op_simplify", "per_task_cse")
     return changed
 
 
@@ -80,25 +87,32 @@ def _front_of(block: Block, known: dict[Block, Block]) -> Block:
     return found
 
 
-def _extract(front: Block, constants: list[Op], count: int, cx: PassCx) -> bool:
-    """Do so for one front and its constants; the first ``count`` of them are there already."""
+def _is_in_branch(op: Op) -> bool:
+    owner = op.block.owner if op.block is not None else None
+    return owner is not None and owner.code == C.IF
+
+
+def _equal(constants: list[Op]) -> dict[Op, Op]:
+    """Those that are equal to an earlier one, and that one."""
     first: dict[object, Op] = {}
     repl: dict[Op, Op] = {}
     for op in constants:
         same = first.setdefault((op.type, const_key(op.attr)), op)
         if same is not op:
             repl[op] = same
+    return repl
+
+
+def _extract(front: Block, constants: list[Op], count: int, repl: dict[Op, Op], cx: PassCx) -> None:
+    """Move the constants of one front there; the first ``count`` of them are there already."""
     moved = constants[count:]
-    if not moved and not repl:
-        return False
     for block in {op.block for op in moved}:
         if block is not None and block is not front:
             block.ops = [op for op in block.ops if op.code != C.CONST]
     for op in moved:
         op.block = front
     rest = [op for op in front.ops[count:] if op.code != C.CONST]
-    front.ops = [*first.values(), *rest]
+    front.ops = [*[op for op in constants if op not in repl], *rest]
     if repl:
         replace_uses(front, repl)
         cx.rewrote_all(repl, "the same constant")
-    return True

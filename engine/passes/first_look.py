@@ -20,6 +20,9 @@ __all__ = [
 ]  # fmt: skip
 
 LOADS = code_mask(code == C.GLOBAL_LOAD for code in range(C.COUNT))
+_ACCESSES = code_mask(
+    C.ATOMIC[code] or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE) for code in range(C.COUNT)
+)
 _IFS = code_mask(code == C.IF for code in range(C.COUNT))
 _CONTROL = code_mask(C.CONTROL)
 _VALUES = code_mask(code in (C.ABS, C.SHIFT_PTR) for code in range(C.COUNT))
@@ -35,7 +38,8 @@ def may_simplify(cx: PassCx) -> bool:
 
 
 def loaded_again(cx: PassCx, joins: bool, trivial: bool) -> set[Op]:
-    """The addresses that several global loads of a block use; most are of one.
+    """The addresses that several global loads of a block use, with no write to the same address in
+    between; most are of one load.
 
     joins: ifs become one in this sweep, and so may any two blocks. trivial: there are trivial
     addresses.
@@ -47,11 +51,16 @@ def loaded_again(cx: PassCx, joins: bool, trivial: bool) -> set[Op]:
             ptr = ptrs[at] = ptr.args[0]
     if len(set(ptrs)) == len(ptrs):
         return set()
+    if not (joins or trivial):
+        loads = list(cx.ops().of(_ACCESSES))
+        ptrs = [op.args[0] for op in loads]
     seen: set[tuple[Block | None, Op]] = set()
     again: set[Op] = set()
     for op, ptr in zip(loads, ptrs, strict=True):
         load = None if joins else op.block, ptr
-        if load in seen:
+        if op.code != C.GLOBAL_LOAD:
+            seen.discard(load)
+        elif load in seen:
             again.add(ptr)
         else:
             seen.add(load)
@@ -83,12 +92,13 @@ def any_trivial(cx: PassCx) -> bool:
 
 def any_empty(cx: PassCx) -> bool:
     """True if a control op, or a task, has nothing in its regions; its bounds do not count."""
-    found = [
-        op for op in cx.ops().of(_CONTROL) if not op.regions[0].ops or op.code == C.OFFLOADED
-    ]  # fmt: skip
-    return any(
-        not any(region.ops for region in op.regions[op.code == C.OFFLOADED :]) for op in found
-    )
+    for op in cx.ops().of(_CONTROL):
+        for region in op.regions[op.code == C.OFFLOADED :]:
+            if region.ops:
+                break
+        else:
+            return True
+    return False
 
 
 def is_unsigned(op: Op) -> bool:

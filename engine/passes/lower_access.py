@@ -48,16 +48,32 @@ _PTRS = code_mask(code == C.EXTERNAL_PTR for code in range(C.COUNT))
 def lower_access(func: Func, cx: PassCx) -> bool:
     """Turn array element addresses into a base and a linear offset."""
     repl: dict[Op, Op] = {}
-    changed = False
-    for block in outer_first(cx.ops().of(_PTRS)):
-        _Lowering(func, block, repl).run()
-        changed = True
+    done = [_Lowering(func, block, repl) for block in outer_first(cx.ops().of(_PTRS))]
+    for lowering in done:
+        lowering.run()
+    cx.keep("cfg_optimization")  # of now on it looks at locals alone, which are as they were
     if all(param.layout is None for param in func.params):
         cx.keep("die")  # each index is one of an offset
+        if not repl and not any(lowering.constants for lowering in done):
+            # No rule is for what was made.
+            cx.keep("alg_simp", "binary_op_simplify", "constant_fold", "extract_constant")
+            if all(lowering.is_distinct for lowering in done) and _are_apart(done):
+                cx.keep("per_task_cse")
     replace_uses(func.body, repl)
     cx.rewrote_all(repl, "the address of the array itself")
     before, func.stage = func.stage, "accesses"
-    return changed or before != "accesses"
+    return bool(done) or before != "accesses"
+
+
+def _are_apart(done: list[_Lowering]) -> bool:
+    """True if no two of the blocks are in one task, where they could have equal values."""
+    tasks: set[Op | None] = set()
+    for lowering in done:
+        owner = lowering.block.owner
+        while owner is not None and owner.code != C.OFFLOADED:
+            owner = owner.block.owner if owner.block is not None else None
+        tasks.add(owner)
+    return len(tasks) == len(done)
 
 
 class _Lowering:
@@ -72,6 +88,12 @@ class _Lowering:
         self.extents: dict[tuple[int, int], Op] = {}
         self.constants: dict[tuple[int, DataType], Op] = {}
         self.offsets: dict[tuple[int, tuple[Op, ...]], Op] = {}
+        self.shifts: list[tuple[Op, Op]] = []
+
+    @property
+    def is_distinct(self) -> bool:
+        """True if no value that was made may be one that is there, or was made twice."""
+        return not self.extents and len(set(self.shifts)) == len(self.shifts)
 
     def run(self) -> None:
         b = self.b
@@ -96,6 +118,7 @@ class _Lowering:
             self.func.origins.setdefault(base.id, op.id)
             return
         op.code, op.args, op.attr = C.SHIFT_PTR, (base, offset), None
+        self.shifts.append((base, offset))
         self.b.ops.append(op)
 
     def constant(self, value: int, t: DataType | None = None) -> Op:

@@ -31,6 +31,7 @@ from ..config import OPTIONS
 from ..ir import Block, Builder, ForAttr, Func, Loc, Op
 from ..ir import codes as C
 from ..ir.edit import clone, move_body
+from ..ir.semantics import const_key
 from ..types import DataType, Type, i32, i64
 from .cost import body_cost
 from .manager import PassCx
@@ -50,11 +51,18 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
     task = cx.task
     if task is None or task.attr.kind != "range_for" or task.attr.unit != "cell":
         return False
+    cx.keep(*split_into_chunks(func, task, cx))
+    return True
+
+
+def split_into_chunks(func: Func, task: Op, cx: PassCx) -> tuple[str, ...]:
+    """Split a parallel task into chunks; the passes that this keeps without work."""
     attr = task.attr
     header, body = task.regions
     axes = len(header.ops[-1].args) // 2
     outer = attr.axes[0] if attr.axes else 0
     cells, limit = _plan(task, cx)
+    simple = _is_simple(header.ops[-1].args)
 
     n = _Numbers(func, body, task.loc)
     bounds = _bounds_in_body(n, header)
@@ -70,6 +78,12 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
     front, body.ops = body.ops[:free], body.ops[free:]
     move_body(task, loop)
     body.ops = [*n.front, *front[:consts], *n.b.ops[:-1], *front[consts:], loop]
+    kept: tuple[str, ...] = ()
+    if simple:
+        kept = "alg_simp", "binary_op_simplify", "constant_fold", "die"
+        values = [(op.type, const_key(op.attr)) for op in (*n.front, *front[:consts])]
+        if len(set(values)) == len(values):
+            kept += ("extract_constant",)
 
     h = _Numbers(func, header, task.loc, header.ops[:-1])
     end = header.ops[-1]
@@ -80,7 +94,7 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
     task.attr = attr._replace(unit="chunk", axes=None)
     cx.remark(task, f"at most {limit} chunks of at least {cells} iterations each, split along"
               f" axis {outer} of {axes}")  # fmt: skip
-    return True
+    return kept
 
 
 def whole_axis(loop: Op, axis: int) -> tuple[Op, Op]:
@@ -197,6 +211,18 @@ def _front(body: Block) -> tuple[int, int]:
             break
         free += 1
     return consts, free
+
+
+def _is_simple(bounds: Sequence[Op]) -> bool:
+    """True if each axis is from 0 to a value that no rule looks into, so that the arithmetic on it
+    is simple, and the header needs the constants that it has."""
+    return all(
+        begin.code == C.CONST
+        and not begin.attr
+        and end.code in _FREE
+        and begin.type is end.type is i32
+        for begin, end in zip(bounds[::2], bounds[1::2], strict=True)
+    )
 
 
 def _bounds_in_body(n: _Numbers, header: Block) -> list[Op | int]:

@@ -295,6 +295,7 @@ class PassCx:
         if idle and self._remarks is None and not (self._instruments or self.watched):
             return False
         if not (self._instruments or func.callees or self._needs(name)):
+            self._idle[name, None] = (func.version, func.stage)
             return False
         info = registry.get(name)
         if info.optional and (self.config.opt_level == 0 or name in self._skipped):
@@ -311,6 +312,8 @@ class PassCx:
                 changed |= run(info)
         finally:
             self.task = self.task_index = self._of_tasks = None
+        if not (changed or self._instruments):  # which may have skipped it
+            self._idle[name, None] = (func.version, func.stage)
         return changed
 
     def _needs(self, name: str) -> bool:

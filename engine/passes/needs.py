@@ -61,22 +61,27 @@ def has_locals(where: Func | Block) -> bool:
 _TOUCHING: Final = code_mask(kind and kind != FENCE for kind in KIND)
 
 
-def may_forward(scope: Block, memory: MemoryLocations) -> bool:
-    """True if there are locals, global temporaries, or elements that several ops touch.
+def may_forward(scope: Block, memory: Callable[[], MemoryLocations]) -> bool:
+    """True if there are locals, global temporaries, or elements that several ops touch. memory:
+    called where addresses have to be compared.
 
     In a task without any there is nothing to optimise; this check costs a fraction of the time of
     its graph.
     """
     # What loads an element and then stores another value to it forwards nothing, also not around a
     # loop: before the first iteration the element holds something else.
-    seen: dict[Location, Op | None] = {}  # a load that only a store may follow
-    for op in OpList(scope).of(_TOUCHING):
+    seen: dict[Location | Op, Op | None] = {}  # a load that only a store may follow
+    ops = list(OpList(scope).of(_TOUCHING))
+    locations = None if _one_of_each_array(ops) else memory()
+    for op in ops:
         kind = KIND[op.code]
         if kind == INIT:
             return True
-        location = memory.location(op.args[0])
-        if location.own or location.kind != "array":
-            return True
+        location = ptr = op.args[0]
+        if locations is not None:
+            location = locations.location(ptr)
+            if location.own or location.kind != "array":
+                return True
         if location not in seen:
             seen[location] = op if kind == LOAD else None
             continue
@@ -85,6 +90,14 @@ def may_forward(scope: Block, memory: MemoryLocations) -> bool:
             return True
         seen[location] = None
     return False
+
+
+def _one_of_each_array(ops: list[Op]) -> bool:
+    """True if ``ops`` touch elements of parameters, by one address for each array."""
+    ptrs = {op.args[0] for op in ops if op.args}
+    if not all(ptr.code == C.EXTERNAL_PTR and ptr.args[0].code == C.ARG_ADDR for ptr in ptrs):
+        return False
+    return len({ptr.args[0].attr for ptr in ptrs}) == len(ptrs)
 
 
 def is_blocked(layout: ElementLayout | None) -> bool:
@@ -131,8 +144,10 @@ def _may_forward(cx: PassCx) -> bool:
     func = cx.func
     if func.stage == "accesses":
         return has_locals(func)
-    memory = cx.analysis("memory", MemoryLocations)
-    return any(may_forward(task.regions[1], memory) for task in func.tasks())
+    return any(
+        may_forward(task.regions[1], lambda: cx.analysis("memory", MemoryLocations))
+        for task in func.tasks()
+    )
 
 
 def _may_stage(cx: PassCx) -> bool:

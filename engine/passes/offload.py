@@ -42,6 +42,8 @@ The pass ends with `share_tasks` where tasks that repeat an earlier one may be s
 
 from __future__ import annotations
 
+from itertools import chain
+
 from ..analysis.loops import do_while_around
 from ..errors import QuadrantsCompilationError, QuadrantsInternalError
 from ..ir import Block, Builder, Callee, ForAttr, Func, Loc, Op, TaskAttr, base_of
@@ -62,6 +64,8 @@ def offload(func: Func, cx: PassCx) -> bool:
         return False
     _Carrier(func, _split(func), cx).run()
     func.stage = "offloaded"
+    # What is computed again has copies as operands, one of each; what is loaded has none.
+    cx.keep("alg_simp", "binary_op_simplify", "constant_fold")
     if cx.shares_from and len(func.body.ops) >= max(cx.shares_from, 2):
         # In this run: a record then has no listing of all tasks in full.
         from .share_tasks import share_tasks
@@ -183,6 +187,8 @@ class _Carrier:
     def place_allocas(self) -> None:
         """Move the locals that one serial segment uses there, and note the shared ones."""
         users: dict[Op, dict[_Segment, None]] = {}
+        if _MEMORY.isdisjoint([op.code for op in self.home]):
+            return
         for segment in self.segments:
             for op in self.under[segment]:
                 for a in op.args:
@@ -214,10 +220,9 @@ class _Carrier:
         need = set(self.shared)
         home = self.home
         for segment in self.segments:
-            for op in self.under[segment]:
-                for a in op.args:
-                    if a in home and home[a] is not segment:
-                        self.require(a, segment, need)
+            for a in set(chain.from_iterable([op.args for op in self.under[segment]])):
+                if a in home and home[a] is not segment:
+                    self.require(a, segment, need)
         size = 0
         for segment in self.segments:
             for op in segment.ops:
@@ -296,16 +301,14 @@ class _Carrier:
     def rewrite(self, ops: list[Op], segment: _Segment, block: Block) -> None:
         """Make ``ops`` (and what is nested in them) use what is visible in ``segment``."""
         home, shared, made = self.home, self.shared, segment.body_map.get
-        for op in ops:
+        used = set(chain.from_iterable([op.args for op in ops]))
+        foreign = {a for a in used if a in home and (home[a] is not segment or a in shared)}
+        for op in ops if foreign else ():
             args = op.args
-            for a in args:
-                if a in home and (home[a] is not segment or a in shared):
-                    op.args = tuple(
-                        [made(x) or self.stand_in(x, segment, False, block) for x in args]
-                    )
-                    if a in shared:
-                        op.code = _GLOBAL.get(op.code, op.code)
-                    break
+            if not foreign.isdisjoint(args):
+                op.args = tuple([made(x) or self.stand_in(x, segment, False, block) for x in args])
+                if next(a for a in args if a in foreign) in shared:
+                    op.code = _GLOBAL.get(op.code, op.code)
 
     # --- tasks -----------------------------------------------------------------------------
 
@@ -320,7 +323,7 @@ class _Carrier:
         end = self.func.new_op(C.BOUNDS, void, bounds, None, loop.loc, header)
         header.ops = [*segment.header, end]
         if self.crosses:
-            self.rewrite(walk(body), segment, body)
+            self.rewrite(self.under[segment][1:], segment, body)
         body.ops = segment.body + body.ops
         loop.code, loop.args = C.OFFLOADED, ()
         loop.regions = (header, body)

@@ -49,7 +49,7 @@ from ..named_tuple import NamedTuple
 from ..types import DataType, PointerType, f32, f64, i32, i64, u32, u64
 from .demote_atomics import make_plain
 from .grid import THREADS, Grid, has_plain_bounds, has_room, is_plain
-from .make_cpu_multithreaded_range_for import make_cpu_multithreaded_range_for
+from .make_cpu_multithreaded_range_for import split_into_chunks
 from .manager import PassCx
 from .registry import register
 from .serialize_scatter import prefers_one_thread
@@ -198,7 +198,7 @@ class _Copies:
         func, (header, body) = self.func, self.task.regions
         *before, last = header.ops
         ends = last.args
-        make_cpu_multithreaded_range_for(func, cx)
+        split_into_chunks(func, self.task, cx)
         loop = cell_loop(self.task)
         assert loop is not None
         b = Builder(func, body, loop.loc, [])

@@ -30,6 +30,7 @@ shared with another one (global temporaries), keeps a task on its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from ..analysis.uses import code_mask
@@ -106,7 +107,7 @@ def put_back(func: Func) -> None:
 
 def unshare(func: Func) -> None:
     """Give each task of a finished function, which `put_back` has completed, its own blocks."""
-    tasks, func.shared = func.shared, None
+    tasks: SharedTasks | None = func.shared
     if tasks is None:
         return
     left = set(func.body.ops)
@@ -121,6 +122,7 @@ def unshare(func: Func) -> None:
             for op in walk(target):
                 op.loc = own.get(op.loc, op.loc)
         func.repeats[task] = same
+    func.shared = None  # last: another thread may look whether the copies are made
 
 
 def equal_tasks(func: Func) -> dict[Op, Op]:
@@ -130,8 +132,13 @@ def equal_tasks(func: Func) -> dict[Op, Op]:
         return {}
     first: dict[tuple[object, ...], Op] = {}
     equal: dict[Op, Op] = {}
-    for task in func.body.ops:
-        key = _key(task, ALIKE)
+    shapes = [
+        tuple([bytes([op.code for op in region.ops]) for region in task.regions])
+        for task in func.body.ops
+    ]
+    often = Counter(shapes)
+    for task, shape in zip(func.body.ops, shapes, strict=True):
+        key = _key(task, ALIKE) if often[shape] > 1 else None
         if key is not None and (found := first.setdefault(key, task)) is not task:
             equal[task] = found
     return equal

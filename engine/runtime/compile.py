@@ -91,6 +91,9 @@ class Compiled:
         return self
 
 
+_copying: Final = threading.Lock()
+
+
 class FullCompile(Compiled):
     """The result of a compile through every stage.
 
@@ -113,7 +116,8 @@ class FullCompile(Compiled):
         if self.shared.shared is not None:
             from ..passes.share_tasks import unshare
 
-            unshare(self.shared)
+            with _copying:  # several threads may ask first
+                unshare(self.shared)
         return self.shared
 
     def without_ir(self) -> Compiled:

@@ -381,7 +381,7 @@ def test_blocks_share_the_slots_of_values_that_no_other_block_uses():
 
 def frame(text):
     """The size of the frame of a kernel, from the instruction that makes it."""
-    code = baseline.compile_first(kernel(text), 0)
+    code = baseline.compile_first(kernel(text), 0).code
     at = code.index(b"\x55\x48\x89\xe5\x48\x81\xec") + 7
     return int.from_bytes(code[at : at + 4], "little")
 
@@ -399,6 +399,19 @@ def test_a_function_with_very_many_values_is_left_to_llvm():
             baseline.compile_first(kernel(text), 0)
     boxes = "".join([f"  %v{k} = alloca [100 x i64], align 8\n" for k in range(100)])
     assert frame(f"{HEAD}{boxes}{TAIL}") > 80000
+
+
+def test_equal_functions_are_compiled_once_wherever_they_are():
+    helper = "\ndefine internal i32 @other(ptr %kernarg) #0 {\n  ret i32 6\n}\n"
+    call = "  %r = call i32 @other(ptr %kernarg)\n" + kept("i32")
+    if not baseline._FEW:
+        pytest.skip("every function is long")
+    baseline._kept.cache_clear()
+    for k, before in enumerate(("", "  %a = add i64 1, 2\n", "  %a = add i64 1, 3\n")):
+        both(f"{HEAD}{before}{call}{TAIL}{helper}", [bytes(64)])
+        assert baseline._kept.cache_info()[:2] == (k, 2 + k)  # hits: of the helper
+    both(f"{HEAD}{call}{TAIL}{helper}", [bytes(64)])
+    assert baseline._kept.cache_info()[:2] == (4, 4)
 
 
 def test_one_constant_of_several_types():

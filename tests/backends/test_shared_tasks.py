@@ -1,6 +1,7 @@
 """Tasks that do the same have one code, and the kernel's results stay those of the interpreter."""
 
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from qd_studio.engine.frontend.specialization import ndarray_key
 from qd_studio.engine.inspect.discover import Subject
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import to_text, walk
+from qd_studio.engine.passes import share_tasks
+from qd_studio.engine.runtime.compile import FullCompile
 
 pytestmark = pytest.mark.not_on_device("it is about functions for processors")
 
@@ -230,3 +233,39 @@ def test_a_pipeline_that_stops_early_has_all_tasks():
         func = build.build(sweeps.decl, (array, array), config).func
         passes.run(func, config, BACKEND.pipeline(config), upto=upto, share_tasks=True)
         assert len(func.tasks()) == 12
+
+
+def test_threads_that_ask_for_the_ir_at_once_find_all_copies(monkeypatch):
+    class Sharing(passes.Instrument):
+        shares_from = 1
+
+    qd.init(arch=qd.cpu)
+    config = CompileConfig(cpu_max_num_threads=4)
+    array = ndarray_key(qd.f32, 1)
+    built = build.build(sweeps.decl, (array, array), config)
+    func = passes.run(built.func, config, BACKEND.pipeline(config), (Sharing(),))
+    full = FullCompile(None, None, {}, func, built)
+    inside, asked, found = threading.Event(), threading.Event(), []
+    clone = share_tasks.clone_into
+
+    def slow(*args):
+        inside.set()
+        asked.wait(0.2)  # nothing says that the other one waits for a lock
+        clone(*args)
+
+    monkeypatch.setattr(share_tasks, "clone_into", slow)
+
+    def ask():
+        regions = [region for task in full.func.tasks() for region in task.regions]
+        found.append(len(set(regions)) == len(regions) == 24)
+
+    first, second = threading.Thread(target=ask), threading.Thread(target=ask)
+    assert func.shared is not None
+    first.start()
+    assert inside.wait(30)
+    second.start()
+    second.join(0.3)
+    asked.set()
+    first.join(30)
+    second.join(30)
+    assert found == [True, True] and func.shared is None

@@ -465,3 +465,15 @@ def test_passes_need_no_docstrings_where_python_drops_them():
         [sys.executable, "-OO", "-c", program], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_pass_that_was_skipped_in_each_task_may_have_work(skips, bad_pass):
+    class Skips(passes.Instrument):
+        def before(self, run, func):
+            return False
+
+    bad_pass("each", lambda func, cx: False, per_task=True, optional=True)
+    cx = passes.PassCx(parse(TASKS), CompileConfig(), (Skips(),) if skips else ())
+    assert not cx.run_pass("each")
+    assert cx.was_idle("each") is not skips

@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cpu import background, first_tier
+from qd_studio.engine.backends.cpu import background, baseline, first_tier, host
 from qd_studio.engine.backends.cpu.code import CodeJob, full_code
 from qd_studio.engine.backends.cpu.executable import CpuExecutable
 from qd_studio.engine.backends.llvm import toolchain
@@ -459,3 +459,20 @@ def test_a_helper_that_dies_loses_no_kernel():
     assert pending.finish() == full_code(job()._replace(pipeline="straight"))
     assert settled(background.submit(job()))
     background._deaths = 0
+
+
+@pytest.mark.skipif(not host.maps_objects(), reason="LLVM makes the first-tier code")
+def test_the_entry_function_of_two_specializations_is_compiled_once():
+    qd.init(arch=qd.cpu, offline_cache=False, tiered=True)
+
+    @qd.kernel
+    def scaled_once(x: qd.types.ndarray()):
+        for i in x:
+            x[i] = x[i] * 2
+
+    baseline._kept.cache_clear()
+    for dtype in ("f4", "f8"):
+        a = np.ones(9, dtype)
+        scaled_once(a)
+        assert (a == 2).all()
+    assert baseline._kept.cache_info().hits == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 from typing import TYPE_CHECKING, Any, Final
 
@@ -93,13 +92,15 @@ class CpuBackend(HostBackend):
         if first is not None:
             artifact.first, artifact.later = first, first.pending.finish
         text, lines, remarks = kernel.text, artifact.lines, artifact.remarks
+        made: list[LaterTexts] = []
 
-        @functools.cache
         def later() -> LaterTexts:
-            from ..llvm.lines import LaterTexts
+            if not made:
+                from ..llvm.lines import LaterTexts
 
-            machine = toolchain.machine(target, level)
-            return LaterTexts(text, lines, lambda: machine, level, passes, remarks)
+                machine = toolchain.machine(target, level)
+                made.append(LaterTexts(text, lines, lambda: machine, level, passes, remarks))
+            return made[0]
 
         artifact.lazy.update(
             llvm_ir_optimized=lambda: later().optimised(), asm=lambda: later().assembly()

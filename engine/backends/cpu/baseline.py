@@ -27,13 +27,14 @@ import re
 import struct
 from collections import deque
 from collections.abc import Callable, Container, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..kernarg.abi import LATE
 from ..llvm import text
 from .baseline_frame import RBX, Frame, Unsupported, constant_load
 from .baseline_ops import INLINED, OPS
-from .relocatable import Parts, address_of, pack, room
+from .relocatable import Parts, address_of, room
 
 if TYPE_CHECKING:
     from ..llvm.kernel import KernelText, TaskBody
@@ -67,7 +68,12 @@ _CALL: Final = re.compile(
 _DEFINE: Final = re.compile(r"define (?:internal |zeroext )?\w+ @([\w.$-]+)\((?:([^()]*)\) )?")
 _TABLE: Final = re.compile(r"@([\w.$-]+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\]$")
 _VARIABLE: Final = re.compile(r"@([\w.$-]+) = internal global i64 0, align 8$")
-_OTHER: Final = ("declare ", "attributes ", "source_filename ", ";", "!")
+_OTHER: Final = ("declare ", "attributes ", "source_filename ")
+_NOTES: Final = ("", ";", "!")
+"""The first characters of lines that are empty, comments and metadata."""
+
+_Checks = tuple[tuple[int, int], ...]
+"""Lines of a function that come after a check of the deadline, with its weight."""
 
 
 class _Function(Frame):
@@ -95,11 +101,13 @@ class _Function(Frame):
         self.phis: Final[dict[str, list[tuple[str, str, dict[str, str]]]]] = {}
 
     def compile(
-        self, params: str, loads: Sequence[str], lines: Sequence[str], stops: dict[int, list[int]]
+        self, params: str, loads: Sequence[str], lines: Sequence[str], checks: _Checks
     ) -> None:
-        """Append the code of a function. loads: lines of the first block. stops: the weights of
-        the checks before a line."""
+        """Append the code of a function. loads: lines of the first block."""
         out = self.out
+        stops: dict[int, list[int]] = {}
+        for at, weight in checks:
+            stops.setdefault(at, []).append(weight)
         # push rbp; mov rbp, rsp; sub rsp, size; mov [rbp - 8], rbx; mov rbx, rdi
         out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0\x48\x89\x5d\xf8\x48\x89\xfb"
         size_at = len(out) - 11
@@ -308,8 +316,8 @@ _EVERY: Final[dict[str, Callable[[Any, str, Sequence[str]], None]]] = {
 }  # fmt: skip
 
 
-def compile_first(kernel: KernelText, late: int) -> bytes:
-    """The relocatable object of first-tier code for a kernel.
+def compile_first(kernel: KernelText, late: int) -> Parts:
+    """First-tier code for a kernel.
 
     late: the address of ``qd_late``, which the code holds, as others of this process. Raises
     `Unsupported`.
@@ -317,8 +325,8 @@ def compile_first(kernel: KernelText, late: int) -> bytes:
     return _checked(kernel.text, kernel.bodies, kernel.stops, late, (kernel.symbol,))
 
 
-def compile_functions(module: str, symbols: Sequence[str]) -> bytes:
-    """The relocatable object of a module without kernels. symbols: functions that are called from
+def compile_functions(module: str, symbols: Sequence[str]) -> Parts:
+    """The code of a module without kernels. symbols: functions that are called from
     outside. Raises `Unsupported`."""
     return _checked(module, (), (), 0, symbols)
 
@@ -326,7 +334,7 @@ def compile_functions(module: str, symbols: Sequence[str]) -> bytes:
 def _checked(
     module: str, bodies: Sequence[TaskBody], stops: Sequence[tuple[int, int]], late: int,
     symbols: Sequence[str],
-) -> bytes:  # fmt: skip
+) -> Parts:  # fmt: skip
     try:
         return _compiled(module, bodies, stops, late, symbols)
     except (KeyError, IndexError, ValueError, OverflowError, struct.error) as error:
@@ -336,7 +344,7 @@ def _checked(
 def _compiled(
     module: str, kernel_bodies: Sequence[TaskBody], kernel_stops: Sequence[tuple[int, int]],
     late: int, symbols: Sequence[str],
-) -> bytes:  # fmt: skip
+) -> Parts:  # fmt: skip
     lines = module.split("\n")
     code = bytearray()
     links: list[tuple[int, str]] = []
@@ -344,10 +352,10 @@ def _compiled(
     outside = _Outside()
     bodies = {body.line: body for body in kernel_bodies}
     left_out = {body.name for body in kernel_bodies if body.chunked}
-    merged = {f"{body.name}.body" for body in kernel_bodies}
-    starts = [k for k, line in enumerate(lines) if line.startswith("define ")]
+    merged = frozenset([f"{body.name}.body" for body in kernel_bodies])
+    starts = [k for k, line in enumerate(lines) if line[:7] == "define "]
     heads = {k: _DEFINE.match(lines[k]) for k in starts}
-    defined = {head[1] for head in heads.values() if head is not None}
+    defined = frozenset([head[1] for head in heads.values() if head is not None])
     pending = deque(kernel_stops)
     end = 0
     for start in starts:
@@ -367,13 +375,17 @@ def _compiled(
             raise Unsupported(lines[start])
         code += bytes(-len(code) % 16)
         where[name] = len(code)
-        stops: dict[int, list[int]] = {}
+        checks: _Checks = ()
         while pending and pending[0][0] < end:
             at, weight = pending.popleft()
-            stops.setdefault(at - start - 1, []).append(weight)
-        _Function(code, links, defined, merged, late).compile(
-            params, loads, lines[start + 1 : end - 1], stops
-        )
+            checks += ((at - start - 1, weight),)
+        own = lines[start + 1 : end - 1]
+        if body is not None or len(own) > _FEW:
+            _Function(code, links, defined, merged, late).compile(params, loads, own, checks)
+            continue
+        found, calls = _kept(params, "\n".join(own), checks, defined, merged, late)
+        links += [(len(code) + at, callee) for at, callee in calls]
+        code += found
     outside.read(lines[end:])
     for name, values in outside.tables.items():
         code += bytes(-len(code) % 8)
@@ -385,7 +397,20 @@ def _compiled(
     for at, name in links:
         code[at : at + 4] = (where[name] - at - 4).to_bytes(4, "little", signed=True)
     entries = tuple([(symbol, where[symbol]) for symbol in symbols])
-    return pack(Parts(bytes(code), b"", b"", zeros, entries, (), ()))
+    return Parts(bytes(code), b"", b"", zeros, entries, (), ())
+
+
+@lru_cache(64)
+def _kept(
+    params: str, text: str, checks: _Checks, defined: frozenset[str], merged: frozenset[str],
+    late: int,
+) -> tuple[bytes, tuple[tuple[int, str], ...]]:  # fmt: skip
+    """The code of a function, and its links. Specializations of a kernel often have the same entry
+    function, and all kernels that need them the same helpers."""
+    code = bytearray()
+    links: list[tuple[int, str]] = []
+    _Function(code, links, defined, merged, late).compile(params, (), text.split("\n"), checks)
+    return bytes(code), tuple(links)
 
 
 class _Outside:
@@ -398,9 +423,10 @@ class _Outside:
 
     def read(self, lines: Sequence[str]) -> None:
         for line in lines:
-            if line.startswith("@") and (table := _TABLE.match(line)) is not None:
+            first = line[:1]
+            if first == "@" and (table := _TABLE.match(line)) is not None:
                 self.tables[table[1]] = tuple([int(value[4:]) for value in table[2].split(", ")])
-            elif line.startswith("@") and (variable := _VARIABLE.match(line)) is not None:
+            elif first == "@" and (variable := _VARIABLE.match(line)) is not None:
                 self.variables.append(variable[1])
-            elif line and not line.startswith(_OTHER):
+            elif first not in _NOTES and not line.startswith(_OTHER):
                 raise Unsupported(line)

@@ -41,6 +41,7 @@ from . import background, host, native
 from .arguments import CpuArguments, CpuBufferPool
 from .code import CodeJob, first_code
 from .executable import CpuExecutable
+from .relocatable import Parts
 
 if TYPE_CHECKING:
     from ..llvm.kernel import KernelText
@@ -62,7 +63,7 @@ _FIRST: Final = ctypes.PYFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)
 class FirstTier(NamedTuple):
     """See `tiers.FirstCode`. entry: the function to call."""
 
-    code: bytes
+    code: bytes | Parts
     pending: background.Pending
     entry: str
 
@@ -83,7 +84,7 @@ def first_tier(
     return FirstTier(_code(kernel, late, job.target), pending, kernel.symbol)
 
 
-def _code(kernel: KernelText, late: int, target: Target) -> bytes:
+def _code(kernel: KernelText, late: int, target: Target) -> bytes | Parts:
     """First-tier code, made without LLVM where that can be."""
     if host.maps_objects():
         from .baseline import Unsupported, compile_first

@@ -59,12 +59,13 @@ def finish(object_code: bytes, symbols: Sequence[str]) -> bytes:
         return object_code
 
 
-def load(code: bytes, symbols: Sequence[str], brief: bool = False) -> Code:
-    """Bring what `finish` returned into memory. brief: it will not be needed for long.
+def load(code: bytes | relocatable.Parts, symbols: Sequence[str], brief: bool = False) -> Code:
+    """Bring what `finish` or `baseline` returned into memory. brief: it will not be needed for
+    long.
 
     ValueError if it is damaged or has an undefined symbol.
     """
-    if not relocatable.is_relocatable(code):
+    if isinstance(code, bytes) and not relocatable.is_relocatable(code):
         from . import orc
 
         return orc.load(code, symbols)

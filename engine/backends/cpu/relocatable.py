@@ -246,11 +246,11 @@ class SharedCode:
 _unfreed: Final[list[SharedCode]] = []
 
 
-def load_shared(obj: bytes) -> SharedCode | RelocatableObject:
+def load_shared(obj: bytes | Parts) -> SharedCode | RelocatableObject:
     """`load` for code that lives shortly: into memory that it shares with other code if it is that
     alone, and the system allows it."""
     global _block, _shares
-    parts = parse(obj)
+    parts = parse(obj) if isinstance(obj, bytes) else obj
     size = len(parts.code) + 63 & -64
     only_code = not (parts.constants or parts.data or parts.zeros or parts.slots or parts.own)
     if not _shares or not only_code or size > _BLOCK // 4:
@@ -277,7 +277,7 @@ def _in_child() -> None:
 FORK_HANDLERS.append((lambda: None, lambda: None, _in_child))
 
 
-def load(obj: bytes) -> RelocatableObject:
+def load(obj: bytes | Parts) -> RelocatableObject:
     """Bring a relocatable object into memory.
 
     ValueError if it is damaged or has an undefined symbol; OSError if there is no memory for it, or
@@ -285,7 +285,7 @@ def load(obj: bytes) -> RelocatableObject:
     """
     if not host.maps_objects():
         raise ValueError("relocatable objects need Linux on x86-64")
-    parts = parse(obj)
+    parts = parse(obj) if isinstance(obj, bytes) else obj
     system = _system()
     if PAGE % system.page:
         raise ValueError("the relocatable object needs a different page size")

@@ -254,8 +254,9 @@ class Emitter(Statements):
         self.ids.append(self.op_id)
 
     def name(self) -> str:
-        """A fresh name made from the id of the op being emitted."""
-        op_id = self.op_id
+        """A fresh name made from the id of the op being emitted. Specializations of a kernel often
+        have the same entry function: it has no ids, so that its text is the same."""
+        op_id = -1 if self.in_entry else self.op_id
         n = self._names.get(op_id, 0)
         self._names[op_id] = n + 1
         base = f"%v{op_id}" if op_id >= 0 else "%t"
@@ -264,7 +265,7 @@ class Emitter(Statements):
     def value(self, text: str) -> str:
         """Append an instruction with a result; the result's name."""
         op_id = self.op_id
-        if op_id < 0 or op_id in self._names:
+        if op_id < 0 or op_id in self._names or self.in_entry:
             name = self.name()
         else:  # most
             self._names[op_id] = 1

@@ -64,6 +64,8 @@ def pipeline(func: Func, level: int) -> Pipeline:
     """The pipeline that ``func``, of stage ``accesses``, gets at this level."""
     if not 0 < level < _WHOLE or func.callees or func.autodiff != "none":
         return "whole"
+    if func.next_id < _LARGE:  # then it has fewer operations
+        return "whole"
     bodies = [task.regions[1] for task in func.tasks()]
     known = {body: _size(body) for body in set(bodies)}  # equal tasks may share one
     sizes = [known[body] for body in bodies]

@@ -22,7 +22,7 @@ one that was loaded, so that no useless entry is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -115,8 +115,9 @@ def record(
         "leaves": [_binding_row(binding) for binding in build.bindings],
         "used": [_used(kernel, used, spec_keys, config, numbers) for used in build.used],
     }
+    fresh = {row for row, (*_, text) in enumerate(captures) if not _has_numbers(text)}
     try:
-        live = plan_of(load, kernel, spec_keys, config, modules)
+        live = plan_of(load, kernel, spec_keys, config, modules, fresh)
     except Stale as stale:
         raise Uncacheable(f"what it depends on cannot be found again: {stale}") from None
     if [d.fn for d in live.functions] != [d.fn for d in build.decls] or not _agree(
@@ -198,6 +199,12 @@ def _number_in(text: str) -> int:
     return int(words[1]) if len(words) > 1 and words[0] == "function" and words[1].isdigit() else -1
 
 
+def _has_numbers(text: str) -> bool:
+    """True if the text of a capture may have numbers of functions or types, which depend on what
+    was read before. Any other would be found again as it was just now."""
+    return text.startswith(("function ", "bound ")) or " #" in text or "... " in text
+
+
 def _functions(
     decls: Sequence[Decl], captures: Sequence[Sequence[Any]], modules: Modules
 ) -> list[list[Any]]:
@@ -277,16 +284,17 @@ def _spec_key_text(spec_key: Any, numbers: Reached) -> str:
 
 def plan_of(
     load: Mapping[str, Any], kernel: KernelDecl, spec_keys: Sequence[Any], config: CompileConfig,
-    modules: Modules = LIVE,
+    modules: Modules = LIVE, fresh: Container[int] = (),
 ) -> Live:  # fmt: skip
     """Return how to launch, if nothing has changed. Stale if something has.
 
-    LookupError, TypeError or ValueError for data that is no entry.
+    fresh: rows of captures that need not be read again. LookupError, TypeError or ValueError for
+    data that is no entry.
     """
     reached, numbers = Reached((kernel,), modules), Reached((), modules)
     passed = 0
     try:
-        for _ in _compared(reached, load, kernel, spec_keys):
+        for _ in _compared(reached, load, kernel, spec_keys, fresh):
             passed += 1
         plan = Plan(
             tuple([_live_binding(row, spec_keys) for row in load["leaves"]]),
@@ -301,8 +309,9 @@ def plan_of(
 
 
 def _compared(
-    reached: Reached, load: Mapping[str, Any], kernel: KernelDecl, spec_keys: Sequence[Any]
-) -> Iterator[None]:
+    reached: Reached, load: Mapping[str, Any], kernel: KernelDecl, spec_keys: Sequence[Any],
+    fresh: Container[int],
+) -> Iterator[None]:  # fmt: skip
     """Find the functions and compare captures, one at a time. Stale at the first that differs."""
     modules = reached.modules
     for module, name, text in load["language"]:
@@ -319,10 +328,11 @@ def _compared(
             _add(reached, number, found, text, name)
             yield
     arguments = _by_name(kernel, spec_keys)
-    for owner, origin, path, text in load["captures"]:
+    for row, (owner, origin, path, text) in enumerate(load["captures"]):
         if owner not in reached.decls:
             raise Stale(f"the function {functions[owner - 1][2]} is not reached")
-        _check(reached, functions, reached.decls[owner], origin, path, text, arguments)
+        if row not in fresh:
+            _check(reached, functions, reached.decls[owner], origin, path, text, arguments)
         yield
     missing = [row[2] for number, row in enumerate(functions, 1) if number not in reached.decls]
     if missing:
