@@ -76,9 +76,16 @@ class Making:
     def program(self) -> Any:
         """A program of full code, built now if need be."""
         with self._making:
-            if self._program is None:
+            if not self.obtained():
                 self._keep(build.build(self.context, self._source, self._config))
             return self._program
+
+    def obtained(self) -> bool:
+        """True if there is a program; it is loaded now where the binary is there."""
+        if not self.ready and self.pending.ready:
+            with suppress(Exception):
+                self.loaded()
+        return self.ready
 
     def loaded(self) -> Any:
         """As `program`, from the binary, which is there."""

@@ -238,6 +238,16 @@ def test_what_waits_for_full_code_gets_it_from_the_next_launch_on(gate):
     assert found.is_full
 
 
+def test_a_program_loads_what_the_helper_has_made_for_the_last_one(gate, monkeypatch):
+    share = share_kernel()
+    check(share)
+    assert executable(share).making.finish()
+    qd.init(arch=qd.opencl, offline_cache=False, tiered="auto", opencl_mapping="chunks")
+    monkeypatch.setattr(build, "built", None)
+    check(share)
+    assert type(executable(share)) is OpenclExecutable
+
+
 def test_full_code_builds_if_the_first_tier_does_not(gate, monkeypatch):
     def refused(*args):
         raise qd.QuadrantsCompilationError("no")
