@@ -246,8 +246,13 @@ class LaterExecutable:
         return getattr(self.loaded, name)
 
 
+_ending = False
+
+
 def _at_exit() -> None:
+    global _ending
     _loader.driver.acquire()  # for ever: the driver must not be used once the process is ending
+    _ending = True
 
 
 _held: Final[list[threading.Lock]] = []
@@ -258,7 +263,7 @@ def _before_fork() -> None:
     for thread in list(_threads):
         thread.join(_FORK)
     driver = _loader.driver
-    if driver.acquire(timeout=_FORK):
+    if not _ending and driver.acquire(timeout=_FORK):
         _held.append(driver)
 
 

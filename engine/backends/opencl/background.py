@@ -245,8 +245,13 @@ def _load(executable: TieredExecutable, state: _Thread) -> None:
                 log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
 
 
+_ending = False
+
+
 def _at_exit() -> None:
+    global _ending
     _state.busy.acquire()  # for ever: nothing may be in the driver once the process is ending
+    _ending = True
 
 
 _held: Final[list[threading.Lock]] = []
@@ -255,7 +260,7 @@ _held: Final[list[threading.Lock]] = []
 
 def _before_fork() -> None:
     busy = _state.busy
-    if busy.acquire(timeout=_FORK):
+    if not _ending and busy.acquire(timeout=_FORK):
         _held.append(busy)
 
 
