@@ -1,7 +1,6 @@
 """The option table and how an option gets its value."""
 
 import os
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -493,25 +492,3 @@ def test_an_option_as_a_variable_sets_it(monkeypatch):
     monkeypatch.setenv("QD_OPT_LEVEL", "x")
     with pytest.raises(ValueError, match="Invalid QD_OPT_LEVEL=x"):
         of_environment("opt_level")
-
-
-class _Written(list):
-    """A stream that notes each text that is written to it."""
-
-    def write(self, text):
-        if text:
-            self.append(text)
-
-    def flush(self):
-        pass
-
-
-def test_a_message_is_written_at_once_and_never_to_standard_output(monkeypatch):
-    """Another thread may write between two writes. A process may have been begun without stderr."""
-    out, err = _Written(), _Written()
-    monkeypatch.setattr(sys, "stdout", out)
-    monkeypatch.setattr(sys, "stderr", err)
-    log.warn("one")
-    monkeypatch.setattr(sys, "stderr", None)
-    log.warn("two")
-    assert (out, err) == ([], ["[qd-studio] warning: one\n"])

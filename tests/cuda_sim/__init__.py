@@ -73,13 +73,14 @@ def simulated(**configuration: Any) -> Generator[Any]:
         nvptx,
     )
 
+    from . import job
     from .code import with_ir
     from .state import Configuration, state
 
     CudaBackend = backend.CudaBackend
     condition, whose = conditional.link, CudaBackend.identity
     make_ptx, link, identity = nvptx.make_ptx, libdevice.link, libdevice.identity
-    first_ptx, plain = nvptx.first_ptx, nvptx.FullJob.plain
+    first_ptx, full_job = nvptx.first_ptx, nvptx.FullJob
 
     def carrying(llvm_ir: str, *args: Any, **options: Any) -> str:
         return with_ir(make_ptx(llvm_ir, *args, **options), llvm_ir)
@@ -93,7 +94,7 @@ def simulated(**configuration: Any) -> Generator[Any]:
     if on_device():  # neither can run the code of the other, and both find it in this process
         CudaBackend.identity = lambda self: f"{whose(self)}, simulated"
     nvptx.make_ptx, nvptx.first_ptx = carrying, carrying_first
-    nvptx.FullJob.plain = lambda self: (f"{__name__}.job", tuple(self))
+    nvptx.FullJob = job.FullJob
     # Machines without a device may lack it, and the host has mathematics of its own.
     libdevice.link, libdevice.identity = (lambda *_: None), (lambda: "none")
     conditional.link = lambda ptx, arch: ptx.encode()
@@ -101,7 +102,7 @@ def simulated(**configuration: Any) -> Generator[Any]:
         yield state
     finally:
         nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
-        nvptx.first_ptx, nvptx.FullJob.plain = first_ptx, plain
+        nvptx.first_ptx, nvptx.FullJob = first_ptx, full_job
         conditional.link = condition
         driver.install(before)
         CudaBackend.identity = whose

@@ -21,9 +21,9 @@ import llvmlite.binding as llvm
 from . import intrinsics, warp
 from .translate import Entry, translate
 
-__all__ = ["Kernel", "Module", "NoKernel", "ir_of", "with_ir"]
+__all__ = ["MARK", "Kernel", "Module", "NoKernel", "ir_of", "with_ir"]
 
-_MARK = "\n// qdsim-ir "
+MARK = "\n// qdsim-ir "
 _numbers = itertools.count(1)
 LEVEL = 1
 
@@ -35,15 +35,15 @@ class NoKernel(Exception):
 def with_ir(ptx: str, ir: str) -> str:
     """PTX that carries the IR it was made of."""
     data = base64.b64encode(zlib.compress(ir.encode(), 1)).decode()
-    return f"{ptx.rstrip()}\n{_MARK}{data}\n"
+    return f"{ptx.rstrip()}\n{MARK}{data}\n"
 
 
 def ir_of(image: bytes) -> str:
     """The IR that an image carries. NoKernel without one."""
-    at = image.rfind(_MARK.encode())
+    at = image.rfind(MARK.encode())
     if at < 0:
         raise NoKernel("the image does not come from the compiler under test")
-    data = image[at + len(_MARK) :].split(b"\n", 1)[0].rstrip(b"\0 \r")
+    data = image[at + len(MARK) :].split(b"\n", 1)[0].rstrip(b"\0 \r")
     try:
         return zlib.decompress(base64.b64decode(data, validate=True)).decode()
     except (ValueError, zlib.error) as error:

@@ -162,6 +162,27 @@ def test_it_is_kept_on_disk(gate, tmp_path):
     assert (x.to_numpy() == number).all()
 
 
+def test_a_process_that_ends_begins_nothing(monkeypatch):
+    class Ended:
+        def is_alive(self):
+            return False
+
+    made = []
+
+    def make():
+        made.append(threading.current_thread())
+        return b"code"
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "main_thread", Ended)
+        making = background.Making(make)
+        for thread in list(background._threads):
+            thread.join(20)
+    assert making.ready and not made
+    assert making.finish() == b"code"  # a thread of the program may still need it
+    assert made == [threading.main_thread()]
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_waits(gate):
     start()

@@ -168,7 +168,7 @@ _starting = threading.Lock()
 """Held while the helper is started or ended, and by the end of the program; a fork waits for it."""
 _queue: Final[list[Pending]] = []
 _ordered: Final[dict[Pending, None]] = {}
-"""What caches wait for, begun or not."""
+"""Code that caches wait for, begun or not."""
 ENDED: Final[list[Callable[[], None]]] = []
 """Called once a helper was killed."""
 _running: Pending | None = None

@@ -115,12 +115,24 @@ def serve() -> None:
 def _bounded() -> None:
     """Bound the time after the end of the program, also for a job that LLVM does not end."""
     import select
-    import signal
 
     hung_up = select.poll()
     hung_up.register(0, 0)
     hung_up.poll()
-    signal.alarm(_AFTER)
+    _limit()
+
+
+_limited = False
+
+
+def _limit() -> None:
+    """The program has ended. A second call does nothing."""
+    global _limited
+    if not _limited:
+        import signal
+
+        _limited = True
+        signal.alarm(_AFTER)
 
 
 def _result(job: tuple[str, tuple[Any, ...]]) -> bytes | str:
@@ -136,6 +148,7 @@ def _carry_out(made: dict[Any, bytes | str]) -> None:
     """Make the code that caches wait for, and write it. made: the last result, by its job."""
     import signal
 
+    _limit()  # `_bounded` may come late: PoCL makes a binary with Python's lock held
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with suppress(OSError):
         os.nice(19)

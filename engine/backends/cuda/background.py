@@ -9,7 +9,8 @@
 A call of a kernel that is made ahead comes soon, so each has a thread of its own. LLVM and the
 driver's compiler need most of a compile and hold no lock of Python: several kernels are made at
 once, while the caller runs the passes of the next one. A fork and the end of the process wait for
-these threads; the end of a program refuses their modules.
+these threads, which begin nothing once the process ends; the end of a program refuses their
+modules.
 
 Full code of a kernel with two tiers is less urgent. The helper process makes its PTX (see
 `cpu.background`), so nothing waits for LLVM, and a thread loads it. A fork and the end of the
@@ -62,6 +63,10 @@ _QUIET: Final = 0.1
 at a time, and the one that a call waits for comes first."""
 
 
+_processors = threading.Semaphore(os.cpu_count() or 1)
+"""More threads in LLVM than that would only make the end of the process wait for longer."""
+
+
 class Making:
     """See `tiers.PendingCode`. make: returns the code; it may be called again after a fork."""
 
@@ -76,10 +81,14 @@ class Making:
         _start(self._run)
 
     def _run(self) -> None:
-        try:
-            self._code = self._make()
-        except BaseException as error:
-            self._error = error
+        with _processors:
+            if not threading.main_thread().is_alive():  # the process waits for this thread
+                self._done.set()
+                return
+            try:
+                self._code = self._make()
+            except BaseException as error:
+                self._error = error
         with self._lock:
             self._done.set()
         for call in self._then if self._error is None else ():
@@ -98,7 +107,7 @@ class Making:
         self._done.wait()
         if self._error is not None:
             raise self._error
-        return self._code
+        return self._code or self._make()
 
     def settled(self, wait: bool) -> bool:
         if wait:
@@ -138,7 +147,7 @@ def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
 
     def make() -> bytes:
         made = ptx().encode()
-        if device is not None:
+        if device is not None and threading.main_thread().is_alive():
             with suppress(Exception), device.uses:  # the call loads it again, and says what fails
                 device.ahead.append(code.load(device, made, kernel, cache))
         return made
@@ -240,8 +249,13 @@ class LaterExecutable:
         return getattr(self.loaded, name)
 
 
+_ending = False
+
+
 def _at_exit() -> None:
+    global _ending
     _loader.driver.acquire()  # for ever: the driver must not be used once the process is ending
+    _ending = True
 
 
 _held: Final[list[threading.Lock]] = []
@@ -252,7 +266,7 @@ def _before_fork() -> None:
     for thread in list(_threads):
         thread.join(_FORK)
     driver = _loader.driver
-    if driver.acquire(timeout=_FORK):
+    if not _ending and driver.acquire(timeout=_FORK):
         _held.append(driver)
 
 
@@ -262,10 +276,11 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    global _loader
+    global _loader, _processors
     _threads.clear()
     _held.clear()
     _loader = _Loader()
+    _processors = threading.Semaphore(os.cpu_count() or 1)
 
 
 atexit.register(_at_exit)

@@ -222,7 +222,7 @@ class OpenclBackend:
             assert isinstance(first, OpenclFirst)
             making = first.pending
             # Another context: that was lost.
-            if making.context is device.context and not making.ready:
+            if making.context is device.context and not making.obtained():
                 return TieredExecutable(device, artifact, making)
         return OpenclExecutable(device, artifact)
 

@@ -76,9 +76,16 @@ class Making:
     def program(self) -> Any:
         """A program of full code, built now if need be."""
         with self._making:
-            if self._program is None:
+            if not self.obtained():
                 self._keep(build.build(self.context, self._source, self._config))
             return self._program
+
+    def obtained(self) -> bool:
+        """True if there is a program; it is loaded now where the binary is there."""
+        if not self.ready and self.pending.ready:
+            with suppress(Exception):
+                self.loaded()
+        return self.ready
 
     def loaded(self) -> Any:
         """As `program`, from the binary, which is there."""
@@ -238,8 +245,13 @@ def _load(executable: TieredExecutable, state: _Thread) -> None:
                 log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
 
 
+_ending = False
+
+
 def _at_exit() -> None:
+    global _ending
     _state.busy.acquire()  # for ever: nothing may be in the driver once the process is ending
+    _ending = True
 
 
 _held: Final[list[threading.Lock]] = []
@@ -248,7 +260,7 @@ _held: Final[list[threading.Lock]] = []
 
 def _before_fork() -> None:
     busy = _state.busy
-    if busy.acquire(timeout=_FORK):
+    if not _ending and busy.acquire(timeout=_FORK):
         _held.append(busy)
 
 

@@ -142,12 +142,14 @@ def sweep() -> None:
     import fcntl
     import tempfile
 
-    root = tempfile.gettempdir()
-    for name in os.listdir(root):
-        path = os.path.join(root, name)
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(tempfile.gettempdir())
+    for name in names:
         if not name.startswith(_FOLDER):
             continue
         with suppress(OSError):  # it is another user's, or has gone
+            path = os.path.join(tempfile.gettempdir(), name)
             file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
