@@ -31,7 +31,7 @@ from difflib import SequenceMatcher
 from typing import Final, Protocol
 
 from ..named_tuple import NamedTuple
-from .moves import increasing
+from .increasing import increasing
 from .record import CompileRecord, PassRun, Snapshot
 
 __all__ = [

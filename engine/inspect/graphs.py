@@ -29,7 +29,7 @@ from ..analysis.cfg import Cfg, build_cfg
 from ..errors import IRParseError
 from ..ir import all_ops, parse, walk
 from ..named_tuple import NamedTuple
-from .moves import increasing
+from .increasing import increasing
 from .record import CfgNode, CfgRecord, CompileRecord, PassRun, Snapshot
 
 __all__ = [

@@ -2,85 +2,111 @@
 
 Ops are known by their ids. Of those in both listings the longest run that keeps its order stays;
 the others have moved. An op that keeps its place in the order, but passes the end of a block, has
-moved as well. What both listings begin and end with is left out first: most passes change little.
-Without what is in one listing alone, most are the same, closing lines included: nothing has moved.
+moved as well. Without what is in one listing alone, most listings are the same, closing lines
+included: nothing has moved. Else what both begin and end with is left out: most passes change
+little.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
-from itertools import compress, count, filterfalse, repeat
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..named_tuple import NamedTuple
-from .record import Snapshot
+from .increasing import increasing
+from .listings import Columns
 
-__all__ = ["Middle", "increasing", "middle", "moved"]
+__all__ = ["Differences", "differences", "moved"]
 
 _Block = tuple[int, int]
 """The op that a block belongs to, and which of its blocks; -1 for the outermost one."""
+_Texts = tuple[Sequence[str], Sequence[int]]
+"""A listing: the text of each line, and the op that starts on it; -1 for none."""
 
 
-class Middle(NamedTuple):
-    """Two listings without what both begin and end with, which are ``start`` and ``end`` lines.
+class Differences(NamedTuple):
+    """The ops that are in one of two listings alone, and that are elsewhere in the new one: how
+    many. both: by the id of an op, 1 if it is in both; as long as there are such ids, or longer."""
 
-    ids, seen, alone: of the old and of the new one, in order, as sets, and without the other's.
-    """
-
-    start: int
-    end: int
-    ids: tuple[tuple[int, ...], tuple[int, ...]]
-    seen: tuple[frozenset[int], frozenset[int]]
-    alone: tuple[frozenset[int], frozenset[int]]
+    added: int
+    removed: int
+    moved: int
+    both: bytes
 
 
-def middle(old: Snapshot, new: Snapshot) -> Middle:
-    """The lines of two listings without their common ends."""
-    start, end = _ends_alike(old.ids, new.ids)
-    first, second = old.ids[start : len(old.ids) - end], new.ids[start : len(new.ids) - end]
-    was, now = frozenset(first), frozenset(second)
-    return Middle(start, end, (first, second), (was, now), (was - now, now - was))
+def differences(old: Sequence[Columns], new: Sequence[Columns]) -> Differences | None:
+    """Compare the ops of two listings, each given by its parts; parts that have not changed may
+    be left out of both. None if an op has gone from one part to another: then the listings have to
+    be given whole."""
+    (was, was_in), (now, now_in) = _numbered(old), _numbered(new)
+    # The last element, which -1 stands for, is that of lines on which no op begins.
+    size = max(was.max(initial=-1), now.max(initial=-1)) + 2
+    in_old, in_new = np.full(size, -1), np.full(size, -1)
+    in_old[was], in_new[now] = was_in, now_in
+    both = (in_old >= 0) & (in_new >= 0)
+    if (both & (in_old != in_new))[:-1].any():
+        return None
+    in_order = np.array_equal(was[both[was]], now[both[now]])
+    before, after = _whole(old), _whole(new)
+    still = in_order and _closing(before[0], was) == _closing(after[0], now)
+    added, removed = ((found >= 0) & ~both for found in (in_new, in_old))
+    return Differences(
+        int(added[:-1].sum()), int(removed[:-1].sum()), 0 if still else moved(before, after),
+        both.tobytes(),
+    )  # fmt: skip
 
 
-def moved(old: Snapshot, new: Snapshot, between: Middle | None = None) -> int:
-    """The number of ops of ``new`` that are elsewhere in ``old``. between: their `middle`."""
-    start, end, ids, _, alone = between or middle(old, new)
-    in_order = _kept(ids[0], alone[0]) == _kept(ids[1], alone[1])
-    if in_order and _closing(old, start, ids[0]) == _closing(new, start, ids[1]):
-        return 0
-    before = _blocks(old.lines[start : len(old.lines) - end], ids[0])
-    after = _blocks(new.lines[start : len(new.lines) - end], ids[1])
-    kept = list(filter(before.__contains__, after))
-    # The owner of a block that has kept its place is in both.
-    blocks = zip(map(before.__getitem__, kept), map(after.__getitem__, kept), strict=True)
+def _numbered(parts: Sequence[Columns]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ids of all lines, and the part that each is in."""
+    ids = chain.from_iterable([part[1] for part in parts])
+    numbers = np.repeat(np.arange(len(parts)), [len(part[1]) for part in parts])
+    return np.fromiter(ids, np.int64, len(numbers)), numbers
+
+
+def _whole(parts: Sequence[Columns]) -> _Texts:
+    """The texts and the ids of all lines."""
+    if len(parts) == 1:
+        return parts[0][:2]
+    texts, ids = list[str](), list[int]()
+    for part in parts:
+        texts += part[0]
+        ids += part[1]
+    return texts, ids
+
+
+def moved(old: _Texts, new: _Texts) -> int:
+    """The number of ops of ``new`` that are elsewhere in ``old``: texts and ids of two listings."""
+    start, end = _ends_alike(old[1], new[1])
+    numbers: dict[_Block, int] = {}
+    size = max(max(old[1], default=-1), max(new[1], default=-1)) + 2
+    first, before = _blocks(old, start, end, numbers, size)
+    second, after = _blocks(new, start, end, numbers, size)
+    blocks = list(numbers)
+    kept = second[before[second] >= 0]
+    place = np.zeros(size, np.int64)
+    place[first] = np.arange(len(first))
+    positions = place[kept]
     elsewhere = 0
-    if not in_order:
-        position = dict(zip(before, count(), strict=False))
-        positions = list(map(position.__getitem__, kept))
-        if positions != sorted(positions):
-            stay = increasing(positions)
-            elsewhere = len(kept) - len(stay)
-            blocks = compress(blocks, map(stay.__contains__, count()))
+    if (positions[1:] < positions[:-1]).any():
+        stay = increasing(positions.tolist())
+        elsewhere = len(kept) - len(stay)
+        kept = kept[np.fromiter(map(stay.__contains__, range(len(kept))), np.bool_, len(kept))]
+    # The owner of a block that has kept its place is in both.
+    others = kept[before[kept] != after[kept]]
+    pairs = zip(before[others].tolist(), after[others].tolist(), strict=True)
     return elsewhere + sum([
-        times for (one, two), times in Counter(blocks).items()
-        if one != two and _around(one, before, after) != _around(two, after, before)
+        times for (one, two), times in Counter(pairs).items()
+        if _around(one, blocks, before, after) != _around(two, blocks, after, before)
     ])  # fmt: skip
 
 
-def _kept(ids: tuple[int, ...], alone: frozenset[int]) -> list[int]:
-    """The ops of a listing that are not in it alone."""
-    if not alone:
-        return list(ids)
-    return list(filterfalse(alone.__contains__, ids))
-
-
-def _closing(shot: Snapshot, start: int, ids: tuple[int, ...]) -> list[str]:
-    """The lines that close blocks, of those that begin at ``start`` and have ``ids``."""
-    if -1 not in ids:
-        return []
-    lines = shot.lines[start : start + len(ids)]
-    return [text for text, id in zip(lines, ids, strict=True) if id < 0]
+def _closing(lines: Sequence[str], ids: NDArray[np.int64]) -> list[str]:
+    """The lines on which no op begins. ids: those of the listing."""
+    return [lines[i] for i in np.flatnonzero(ids < 0).tolist()]
 
 
 def _ends_alike(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
@@ -105,60 +131,53 @@ def _longest(most: int, alike: Callable[[int, int], bool]) -> int:
     return low
 
 
-def _around(block: _Block, blocks: Mapping[int, _Block], others: Container[int]) -> _Block:
-    """The innermost block, ``block`` or around it, whose owner both listings have: a loop that was
-    added around ops, or removed, did not move them."""
-    owner, number = block
-    while owner >= 0 and owner not in others:
-        owner, number = blocks[owner]
-    return owner, number
+def _around(
+    number: int, blocks: Sequence[_Block], around: NDArray[np.int64], others: NDArray[np.int64]
+) -> _Block:
+    """The innermost block, that of ``number`` or around it, whose owner both listings have: a loop
+    that was added around ops, or removed, did not move them. around, others: the numbers of the
+    blocks that the ops of both are in."""
+    owner, region = blocks[number]
+    while owner >= 0 and others[owner] < 0:
+        owner, region = blocks[int(around[owner])]
+    return owner, region
 
 
-def _blocks(lines: Sequence[str], ids: Sequence[int]) -> dict[int, _Block]:
-    """The block that each op is in, in order."""
-    out: dict[int, _Block] = {}
+def _blocks(
+    listing: _Texts, start: int, end: int, numbers: dict[_Block, int], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ids of the ops of a listing without its first and last lines, in order, and by id the
+    number of the block that each is in; -1 for others. numbers: of all blocks so far."""
+    middle = slice(start, len(listing[1]) - end)
+    lines, ids = listing[0][middle], listing[1][middle]
     stack: list[_Block] = [(-1, 0)]
-    begin = 0
-    limits = [i for i, text in enumerate(lines) if text[-1] == "{" or ids[i] < 0]
+    begin = others = 0
+    limits: list[int] = []
+    for i, text in enumerate(lines):
+        if text[-1] == "{" or ids[i] < 0:
+            limits.append(i)
+    inside: list[int] = []
+    lengths: list[int] = []
     for i in limits:
-        out.update(zip(ids[begin:i], repeat(stack[-1])))
+        inside.append(numbers.setdefault(stack[-1], len(numbers)))
+        lengths.append(i + 1 - begin)
         begin = i + 1
         text, id = lines[i], ids[i]
         opens = text.endswith("{")
         if id >= 0:
-            out[id] = stack[-1]
             stack.append((id, 0))
-        elif text.lstrip().startswith("}"):
+            continue
+        if text.lstrip().startswith("}"):
             owner, number = stack.pop() if len(stack) > 1 else (-1, stack.pop()[1] + 1)
             if opens or not stack:  # another block of the same op, or the end of one from above
                 stack.append((owner, number + opens))
         elif opens:
-            stack.append((-1, len(out)))
-    out.update(zip(ids[begin:], repeat(stack[-1])))
-    return out
-
-
-def increasing(positions: Sequence[int]) -> set[int]:
-    """The indices of one longest increasing subsequence."""
-    if list(positions) == sorted(positions):  # no two are equal
-        return set(range(len(positions)))
-    tails: list[int] = []
-    tail_at: list[int] = []
-    back: list[int] = []
-    last = last_at = -1
-    for i, value in enumerate(positions):
-        if value > last:
-            back.append(last_at)
-            tails.append(value)
-            tail_at.append(i)
-            last, last_at = value, i
-            continue
-        at = bisect_left(tails, value)
-        back.append(tail_at[at - 1] if at else -1)
-        tails[at], tail_at[at] = value, i
-        last, last_at = tails[-1], tail_at[-1]
-    out: list[int] = []
-    while last_at >= 0:
-        out.append(last_at)
-        last_at = back[last_at]
-    return set(out)
+            stack.append((-1, i - others))
+        others += 1
+    inside.append(numbers.setdefault(stack[-1], len(numbers)))
+    lengths.append(len(ids) - begin)
+    found = np.fromiter(ids, np.int64, len(ids))
+    out = np.full(size, -1)
+    out[found] = np.repeat(inside, lengths)
+    out[-1] = -1
+    return found[found >= 0], out

@@ -12,7 +12,7 @@ prepared once, as for a program: from the pass offload on they are one line each
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +27,7 @@ from ..passes.manager import Instrument, PassCx, Run
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
 from .listings import LineCache, Lines
-from .moves import middle, moved
+from .moves import differences
 from .record import (
     CfgNode,
     CfgRecord,
@@ -114,7 +114,7 @@ class Recorder(Instrument):
         self._seen = seen
         self._names: Final = RunNames()
         self._known: dict[tuple[str, ...], int] = {}
-        self._lines = LineCache(self.locs.__getitem__, MANY_TASKS)
+        self._lines = LineCache(self.locs.__getitem__)
         self._last = Lines((), (), ())
         self._last_index = -1
         self._now = -1
@@ -123,9 +123,12 @@ class Recorder(Instrument):
         self._version = -1
         self._stage = ""
         self._phase = ""
-        # The tasks of the pass that is running, if they are many, and its runs so far as one.
+        # The tasks of the pass that is running, by number; if they are many, its runs so far as
+        # one, and the tasks that these changed.
         self._tasks: dict[int, Op] = {}
+        self._many = False
         self._gathered: Run | None = None
+        self._changed: set[Op] = set()
 
     # ---- the instrument
 
@@ -135,26 +138,27 @@ class Recorder(Instrument):
     def before(self, run: Run, func: Func) -> bool:
         if not run.task:  # of the whole kernel, or the first of a pass over the tasks
             self._end_gathering(func)
-            self._tasks = {}
-            if run.task is not None:
-                tasks = func.numbered_tasks()
-                many = func.shared is not None or len(tasks) >= MANY_TASKS
-                self._tasks = tasks if many else {}
+            self._tasks = {} if run.task is None else func.numbered_tasks()
+            self._many = bool(self._tasks) and (
+                func.shared is not None or len(self._tasks) >= MANY_TASKS
+            )
         self._phase = run.stage
         if self._progress is not None:
             self._progress(f"{run.stage}/{run.name}", self.snapshots[self._now].ops)
         return True
 
     def after(self, run: Run, func: Func) -> None:
-        if not self._tasks:
-            self._ran(run, func)
+        if not self._many:
+            self._ran(run, func, None if run.task is None else {self._tasks[run.task]})
             return
         whole = self._gathered
         if whole is None:
             whole = Run(run.index, run.stage, run.round, None, run.name, run.optional)
             whole.skipped = True
             self._gathered = whole
-        whole.changed |= run.changed
+        if run.changed and run.task is not None:
+            whole.changed = True
+            self._changed.add(self._tasks[run.task])
         whole.skipped &= run.skipped
         whole.ns += run.ns
         whole.remarks += run.remarks
@@ -163,18 +167,18 @@ class Recorder(Instrument):
     def _end_gathering(self, func: Func) -> None:
         """Keep the runs over many tasks, which are over."""
         whole, self._gathered = self._gathered, None
+        changed, self._changed = self._changed, set()
         if whole is not None:
-            self._ran(whole, func)
+            self._ran(whole, func, changed)
 
-    def _ran(self, run: Run, func: Func) -> None:
+    def _ran(self, run: Run, func: Func, tasks: set[Op] | None) -> None:
+        """Keep a run. tasks: the only ones that it can have changed; None if it can all."""
         before = self._now
         listed, self._listed = self._listed, -1
         if listed >= 0 and not func.callees and func.stage == self._stage:
             self._now = listed
         elif run.changed or func.stage != self._stage:
-            tasks = func.tasks() if run.task is not None and func.stage == self._stage else []
-            task = tasks[run.task] if run.task is not None and run.task < len(tasks) else None
-            self._now = self._snapshot(func, task)
+            self._now = self._snapshot(func, tasks if func.stage == self._stage else None)
         # What the IR says counts, not what the pass says of itself.
         changed = self._now != before
         state = "skipped" if run.skipped else "changed" if changed else "noop"
@@ -228,7 +232,7 @@ class Recorder(Instrument):
             self.cfgs.append(msgspec.structs.replace(self.cfgs[-1], when=when))
             return
         self._drawn = graph
-        if self._tasks:
+        if self._many:
             shown = frozenset(self._lines.part(self._tasks[graph.task_index]))
         else:
             if when == "after":  # the last thing that the pass does
@@ -286,10 +290,10 @@ class Recorder(Instrument):
                 )
             )
 
-    def _snapshot(self, func: Func, task: Op | None = None) -> int:
-        """The index of the IR as it is now, printed if it was not seen before. task: of
+    def _snapshot(self, func: Func, tasks: Set[Op] | None = None) -> int:
+        """The index of the IR as it is now, printed if it was not seen before. tasks: of
         `LineCache.listing`."""
-        lines = self._lines.listing(func, task)
+        lines = self._lines.listing(func, tasks)
         self._version, self._stage = func.version, func.stage
         if lines is not self._last:
             self._last = lines
@@ -328,26 +332,19 @@ class Recorder(Instrument):
 
     def _difference(self, before: int, after: int) -> tuple[int, int, int, int]:
         """Ops added, removed, rewritten in place, and moved, by identity."""
-        replaced, change = self._lines.take_changes()
+        texts = self._lines.take_rewritten()
         if before == after:
             return 0, 0, 0, 0
-        shots = self.snapshots[before], self.snapshots[after]
-        now = self._lines.now
-        if change is not None:
-            kept = replaced.keys() - change.added
-            rewritten = sum([now[id] != replaced[id] for id in kept])
-            return len(change.added), len(change.removed), rewritten, 0
-        between = middle(*shots)
-        old, new = between.seen
-        kept = replaced.keys() & old & new
-        ends = replaced.keys() - old - new  # of those, what both begin and end with is in both
-        if ends:
-            kept |= ends.intersection(shots[1].ids)
-        rewritten = sum([now[id] != replaced[id] for id in kept])
-        removed, added = between.alone
-        closing = -1 in added, -1 in removed
-        moves = moved(*shots, between)
-        return len(added) - closing[0], len(removed) - closing[1], rewritten, moves
+        old, new = self.snapshots[before], self.snapshots[after]
+        if old.ids is new.ids:
+            return 0, 0, len(texts), 0
+        found = None
+        if old.lines is self._lines.before.texts and new.lines is self._last.texts:
+            found = differences(*self._lines.changed)
+        found = found or differences(*([(shot.lines, shot.ids, ())] for shot in (old, new)))
+        assert found is not None  # nothing can leave the only part
+        rewritten = sum([found.both[id] for id in texts if id < len(found.both)])
+        return found.added, found.removed, rewritten, found.moved
 
 
 def count_kinds(func: Func) -> dict[str, int]:

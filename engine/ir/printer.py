@@ -58,7 +58,7 @@ class Listing(NamedTuple):
     locs: list[Loc]
 
 
-_consts: dict[tuple[DataType, str], str] = {}
+_consts: dict[tuple[DataType, float | str], str] = {}
 
 
 def format_const(value: float | int, t: DataType) -> str:
@@ -71,7 +71,7 @@ def format_const(value: float | int, t: DataType) -> str:
         return "inf" if value > 0 else "-inf"
     if t is not f32 and t is not f16:
         return repr(float(value))
-    key = (t, repr(value))
+    key = (t, value or repr(value))  # 0.0 and -0.0 are equal
     text = _consts.get(key)
     if text is None:
         code = "<f" if t is f32 else "<e"
@@ -107,19 +107,19 @@ def _attr(op: Op) -> str:
 def op_text(op: Op) -> str:
     """One op as text, without its regions and without indentation."""
     args = op.args
-    text = _NAME[op.code]
     count = len(args)
     if count == 2:  # most ops have one operand or two
-        text = f"{text} ${args[0].id}, ${args[1].id}"
+        a, b = args
+        text = f" ${a.id}, ${b.id}"
     elif count == 1:
-        text = f"{text} ${args[0].id}"
-    elif args:
-        text += " " + ", ".join([f"${a.id}" for a in args])
+        text = f" ${args[0].id}"
+    else:
+        text = " " + ", ".join([f"${a.id}" for a in args]) if args else ""
     if op.attr is not None:
         text += _attr(op)
     if op.type is void:
-        return f"${op.id} : {text}"
-    return f"<{op.type.name}> ${op.id} = {text}"
+        return f"${op.id} : {_NAME[op.code]}{text}"
+    return f"<{op.type.name}> ${op.id} = {_NAME[op.code]}{text}"
 
 
 def header(func: Func) -> str:

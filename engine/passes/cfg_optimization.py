@@ -52,24 +52,25 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     if locals_only and not cx.watched and not cx.for_tasks(has_locals):
         return False
     task, number = cx.task, cx.task_index or 0
-    changed, shown = False, list[tuple[Cfg, MemoryLocations]]()
+    changed, shown = False, list[Flow]()
 
     def show() -> Cfg:
         if changed or not shown:
             graph = build_cfg(func, task, number)
-            flow = show_live(func, graph, cx.for_tasks(LaterLoads).of(task))
-            shown.append((graph, flow.memory))
-        return shown[-1][0]
+            shown.append(show_live(func, graph, cx.for_tasks(LaterLoads).of(task)))
+        return shown[-1].graph
 
     cx.note("cfg_before", show)
 
     def memory() -> MemoryLocations:
-        return shown[0][1] if shown else cx.analysis("memory", MemoryLocations)
+        return shown[0].memory if shown else cx.analysis("memory", MemoryLocations)
 
     scope = cx.scope()
     if has_locals(scope) if locals_only else may_forward(scope, memory):
-        graph = shown[0][0] if shown else build_cfg(func, task, number)
-        changed = _Optimizer(func, cx, Flow(graph, memory(), locals_only)).run()
+        graph = shown[0].graph if shown else build_cfg(func, task, number)
+        known = shown and not locals_only
+        flow = shown[0] if known else Flow(graph, memory(), locals_only)
+        changed = _Optimizer(func, cx, flow).run()
         graph.release()
     cx.note("cfg_after", show)
     return changed

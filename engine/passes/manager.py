@@ -301,7 +301,11 @@ class PassCx:
         if info.optional and (self.config.opt_level == 0 or name in self._skipped):
             return False
         self.round = round
-        run = self._run_watched if self._instruments else self._run_bare
+        run = self._run_bare
+        if self._instruments:
+            # What is said to change nothing without these ops says nothing, too.
+            idle = name in NEEDS and not (func.callees or self._needs(name))
+            run = self._run_idle if idle else self._run_watched
         if not info.per_task or func.stage not in _WITH_TASKS:
             return run(info)
         changed = False
@@ -371,7 +375,11 @@ class PassCx:
             self.func, self.task, self.task_index = kernel, task, number
             self._version = -1
 
-    def _run_watched(self, info: PassInfo) -> bool:
+    def _run_idle(self, info: PassInfo) -> bool:
+        return self._run_watched(info, idle=True)
+
+    def _run_watched(self, info: PassInfo, idle: bool = False) -> bool:
+        """Run a pass before the eyes of instruments. idle: it has nothing to do, nor to say."""
         func = self.func
         run = Run(self._count, self.phase, self.round, self.task_index, info.name, info.optional)
         self._count += 1
@@ -386,7 +394,7 @@ class PassCx:
             self._rewrites = run.rewrites if wanted else None
             start = time.perf_counter_ns()
             try:
-                run.changed = self._run_bare(info)
+                run.changed = not idle and self._run_bare(info)
             except Exception as error:
                 run.ns = time.perf_counter_ns() - start
                 for instrument in instruments:

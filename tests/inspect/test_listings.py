@@ -7,8 +7,7 @@ from qd_studio.engine import ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Recorder
 from qd_studio.engine.inspect.listings import LineCache
-from qd_studio.engine.inspect.moves import moved
-from qd_studio.engine.inspect.record import Snapshot
+from qd_studio.engine.inspect.moves import differences
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.types import f32
@@ -25,10 +24,14 @@ def printer():
     return LineCache(lambda loc: -1 if loc is ir.UNKNOWN else loc.line)
 
 
-def same(cache, func):
-    made, full = cache.listing(func), ir.listing(func)
+def ir_listing(func):
+    full = ir.listing(func)
     lines = [-1 if loc is ir.UNKNOWN else loc.line for loc in full.locs]
-    return made == (tuple(full.lines), tuple(full.ids), tuple(lines))
+    return tuple(full.lines), tuple(full.ids), tuple(lines)
+
+
+def same(cache, func):
+    return cache.listing(func) == ir_listing(func)
 
 
 def test_an_unchanged_function_is_not_printed_again(func):
@@ -44,7 +47,7 @@ def test_a_changed_op_alone_is_printed(func):
     cache.listing(func)
     before = cache.printed
     op = next(op for op in ir.walk(func.body) if op.code == C.MUL)
-    old = cache.now[op.id]
+    old = next(text for text, id in zip(*cache.listing(func)[:2], strict=True) if id == op.id)
     op.args = (op.args[1], op.args[0])
     assert same(cache, func)
     assert cache.printed == before + 1
@@ -71,10 +74,6 @@ def test_every_pass_leaves_a_true_listing(func):
 
     passes.run(func, CompileConfig(), PipelineKind.CPU, (Both(),))
     assert cache.printed < sum(1 for _ in ir.walk(func.body)) * 6
-
-
-def snapshot(lines):
-    return Snapshot(lines=lines.texts, ids=lines.ids, locs=lines.locs)
 
 
 def edited(func, chance):
@@ -104,8 +103,7 @@ def test_any_edit_is_listed_and_what_came_and_went_is_known(func, seed):
     chance = random.Random(seed)
     passes.run(func, CompileConfig(), PipelineKind.CPU, upto="after_offload" if seed % 2 else None)
     cache = printer()
-    old, known = cache.listing(func), 0
-    cache.take_changes()
+    old, by_parts = cache.listing(func), 0
     for _ in range(12):
         if chance.random() < 0.5:
             edited(func, chance)
@@ -114,27 +112,65 @@ def test_any_edit_is_listed_and_what_came_and_went_is_known(func, seed):
             block.ops = [op for op in block.ops if op.regions or chance.random() > 0.1]
         assert same(cache, func)
         new = cache.listing(func)
-        _, change = cache.take_changes()
-        if change is not None:
-            was, now = {*old.ids}, {*new.ids}
-            assert change == (now - was, was - now)
-            assert moved(snapshot(old), snapshot(new)) == 0
-            known += 1
+        if new is old:
+            continue
+        assert cache.before is old
+        was, now = {*old.ids} - {-1}, {*new.ids} - {-1}
+        found = differences([old], [new])
+        assert (found.added, found.removed) == (len(now - was), len(was - now))
+        assert [i for i, both in enumerate(found.both[:-1]) if both] == sorted(was & now)
+        parts = differences(*cache.changed)
+        if parts is not None:  # no op has gone from one task to another
+            assert parts[:3] == found[:3]
+            by_parts += 1
         old = new
-    assert known
+    assert by_parts
 
 
-def test_an_op_that_passes_the_end_of_a_block_is_no_change_in_order(func):
+def test_a_body_that_becomes_empty_and_is_filled_again(func):
+    cache = printer()
+    count, ops = len({*cache.listing(func).ids}) - 1, func.body.ops
+    func.body.ops = []
+    assert same(cache, func)
+    assert differences(*cache.changed)[:3] == (0, count, 0)
+    func.body.ops = ops
+    assert same(cache, func)
+    assert differences(*cache.changed)[:3] == (count, 0, 0)
+
+
+def test_the_texts_that_changed_are_known_once(func):
+    cache = printer()
+    cache.listing(func)
+    op = next(op for op in ir.walk(func.body) if op.code == C.MUL)
+    op.args = op.args[::-1]
+    cache.listing(func)
+    op.args = op.args[::-1]
+    other = next(op for op in ir.walk(func.body) if op.code == C.CONST)
+    other.attr = 7
+    cache.listing(func)
+    assert cache.take_rewritten() == [other.id] and not cache.take_rewritten()
+
+
+def test_only_tasks_that_may_have_changed_are_looked_at(func):
+    passes.run(func, CompileConfig(), PipelineKind.CPU, upto="after_offload")
+    cache = printer()
+    old, (first, *_) = cache.listing(func), func.tasks()
+    op = next(op for op in ir.walk(first.regions[1]) if op.code == C.MUL)
+    op.args = op.args[::-1]
+    assert cache.listing(func, set()) is old
+    assert cache.listing(func, {first}) == ir_listing(func) != old
+
+
+def test_an_op_that_passes_the_end_of_a_block_has_moved(func):
     cache = printer()
     block = next(
         b for b in ir.all_blocks(func.body) if b.owner and b.owner.block and len(b.ops) > 1
     )
     cache.listing(func)
-    cache.take_changes()
     around, op = block.owner.block, block.ops.pop()
     around.ops.insert(around.ops.index(block.owner) + 1, op)
     assert same(cache, func)
-    assert cache.take_changes()[1] is None
+    assert differences(*cache.changed)[:3] == (0, 0, 1)
 
 
 def test_a_recorder_prints_an_op_once_and_when_it_changes(func):

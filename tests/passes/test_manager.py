@@ -337,11 +337,13 @@ def test_a_pass_is_left_out_of_kernels_without_what_it_needs(bad_pass, monkeypat
     for name, (code, least) in needs.items():
         monkeypatch.setitem(NEEDS, name, (bytes([code]), least))
         bad_pass(name, lambda func, cx, name=name: bool(calls.append(name)))
-    for instruments in ((), (Log(),)):
+    log = Log()
+    for instruments in ((), (log,)):
         cx = passes.PassCx(kernel(), CompileConfig(), instruments)
         for name in needs:
             assert not cx.run_pass(name)
-    assert calls == ["one", *needs]  # an instrument sees every run
+    assert calls == ["one", "one"]
+    assert [run.name for run in log.runs] == [*needs]  # an instrument sees every run
 
 
 @pytest.mark.parametrize("name", NEEDS)
