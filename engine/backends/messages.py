@@ -6,6 +6,7 @@ unless the piece carries a format spec of its own.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,15 @@ from ..types import Type, f64
 if TYPE_CHECKING:
     from ..ir import Loc
 
-__all__ = ["assert_text", "number_text", "print_report", "print_text"]
+__all__ = ["assert_text", "number_text", "print_report", "print_text", "write"]
 
 Number = int | float
+
+
+def write(text: str) -> None:
+    """Write to standard output, at once: other threads may write, too. Some processes have none."""
+    if sys.stdout is not None:
+        sys.stdout.write(text)
 
 
 def number_text(value: Number, t: Type, spec: str | None = None) -> str:
@@ -110,4 +117,4 @@ def print_report(text: str, count: int, loc: Loc, kernel: str) -> None:
     head, _, operands = text.partition(": ")
     times = "" if count == 1 else f", the first of {count} in this launch"
     where = QuadrantsRuntimeError.from_loc("", loc, kernel=kernel).banner() or f"{kernel}:"
-    print(f"{head} in {where}\n    ({operands}{times})\n", end="")
+    write(f"{head} in {where}\n    ({operands}{times})\n")

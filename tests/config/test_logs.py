@@ -18,6 +18,7 @@ class _Written(list):
 
 def test_a_message_is_written_at_once_and_never_to_standard_output(monkeypatch):
     """Another thread may write between two writes. A process may have been begun without stderr."""
+    monkeypatch.setattr(log, "_threshold", log.LEVELS.index("info"))
     out, err = _Written(), _Written()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)

@@ -276,7 +276,8 @@ def test_zero_signs_and_nans():
 
 def test_places_that_no_op_uses_are_freed():
     held = ir.get_loc("held.py", 1)
-    for line in range(1, 5000):
+    count = 3 * max(_roots._limit, 2000)  # more than the kernels of this process hold
+    for line in range(1, count):
         ir.get_loc("freed.py", line)
     assert ir.get_loc("held.py", 1) is held
-    assert len(_roots._refs) <= _roots._limit < 5000
+    assert len(_roots._refs) <= _roots._limit < count

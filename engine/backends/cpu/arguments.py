@@ -117,12 +117,12 @@ def print_callback() -> int:
 
 def _print(handle: int, number: int, slots: int | None) -> None:
     """Called by a running kernel, on any thread."""
-    from ..messages import print_text
+    from ..messages import print_text, write
 
     site = _printers[handle].prints[number]
     form = slots_format(site.types)
     data = ctypes.string_at(slots, 8 * len(site.types)) if slots else b""
-    print(print_text(site.pieces, struct.unpack(form, data), site.types), end="")
+    write(print_text(site.pieces, struct.unpack(form, data), site.types))
 
 
 def register_printer(meta: KernelMeta) -> int:

@@ -67,7 +67,9 @@ class Printer:
         self.device.fetch(self.address + _HEAD, data)
         self.device.set(self.address, 0, 1, 8)
         self.device.set(self.address + _HEAD, 0xFF, 1, data.nbytes)
-        print(_shown(data.tobytes(), owner.meta), end="")
+        from ..messages import write
+
+        write(_shown(data.tobytes(), owner.meta))
         if asked > SIZE:
             log.warn(
                 f"kernel {owner.meta.name} printed more than the {SIZE} bytes that the buffer of"

@@ -15,7 +15,6 @@ import math
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from functools import partial
 from time import perf_counter_ns
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ from ...ir import codes as C
 from ...ir.attrs import RECURSION_LIMIT
 from ...types import DataType, PointerType, f16, f32, normalize
 from ..base import StackPlan
-from ..messages import assert_text, print_report, print_text
+from ..messages import assert_text, print_report, print_text, write
 from ..stacks import StackLocation, overflow, stack_locations, stack_meta
 from . import blocks, emit, fragments
 from .flat_views import array_of, array_view, extents, tmp_views
@@ -217,7 +216,7 @@ class InterpretedKernel:
     ) -> tuple[Any, ...]:
         """Run once. See `run`; ``max_steps`` counts only if the program was compiled for it."""
         func = self.func
-        cx = Context(func, print_fn or partial(print, end=""), max_steps or sys.maxsize, seed)
+        cx = Context(func, print_fn or write, max_steps or sys.maxsize, seed)
         cx.begin(args, self.tmp_types)
         cx.resume = resume
         if self.stacks:
