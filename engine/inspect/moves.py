@@ -43,7 +43,7 @@ def differences(old: Sequence[Columns], new: Sequence[Columns]) -> Differences |
     be left out of both. None if an op has gone from one part to another: then the listings have to
     be given whole."""
     (was, was_in), (now, now_in) = _numbered(old), _numbered(new)
-    # The last element, which -1 stands for, is that of lines on which no op begins.
+    # The last element, at -1, is that of lines on which no op begins.
     size = max(was.max(initial=-1), now.max(initial=-1)) + 2
     in_old, in_new = np.full(size, -1), np.full(size, -1)
     in_old[was], in_new[now] = was_in, now_in

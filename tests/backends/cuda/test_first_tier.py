@@ -290,8 +290,8 @@ def test_a_launch_with_several_tiles_waits_for_full_code(monkeypatch, launches):
 
 
 def plain(count, number):
-    """A kernel that no cache has, of one loop over as many iterations as it is told, or as count
-    says."""
+    """A kernel that no cache has, of one loop over ``count`` iterations; over those that it is
+    called with, if that is 0."""
 
     @qd.kernel
     def counted(x: qd.types.NDArray[qd.i32, 1], n: qd.i32):
