@@ -206,8 +206,8 @@ class _Tiles:
             tiles = n.mul(tiles, count)
         plain = n.chunks(total, self.block_dim)
         steps = e.value(f"select i1 {tiled}, i64 {tiles}, i64 {plain}")
-        wide, one, rim, latch, step = (
-            e.label(name) for name in ("tile", "iteration", "rim", "latch", "step")
+        wide, one, rim, groups, latch, step = (
+            e.label(name) for name in ("tile", "iteration", "rim", "groups", "latch", "step")
         )
         some = e.value(f"icmp ult i64 {block}, {steps}")
         entry = e.block
@@ -218,9 +218,8 @@ class _Tiles:
         e.branch(tiled, wide, one)
         e.place(wide)
         places = self.places(number, counts)
-        self.threads(places, thread)
         some, first, limit = self.ragged(places[0])
-        e.branch(some, rim, latch)
+        e.branch(some, rim, groups)
         in_tile = (places, first, limit, e.block)
         e.place(one)
         iteration = n.add(n.mul(number, str(self.block_dim)), thread)
@@ -229,7 +228,15 @@ class _Tiles:
         e.branch(inside, rim, latch)
         in_one = (single, e.block)
         e.place(rim)
-        start = self.rim(in_tile, in_one, thread, latch, start)
+        start, corner = self.rim(in_tile, in_one, thread, groups, latch, start)
+        in_rim = e.block
+        e.place(groups)
+        places = [
+            e.value(f"phi i64 [ {a}, %{in_tile[-1]} ], [ {b}, %{in_rim} ]")
+            for a, b in zip(places, corner, strict=True)
+        ]
+        self.threads(places, thread)
+        e.jump(latch)
         e.place(latch)
         e.line(f"{number}.next = add nuw nsw i64 {number}, {grid}")
         more = e.value(f"icmp ult i64 {number}.next, {steps}")
@@ -418,13 +425,15 @@ class _Tiles:
 
     def rim(
         self, tile_at: tuple[list[str], str, str, str], one_at: tuple[list[str], str],
-        thread: str, latch: str, start: Position,
-    ) -> Position:  # fmt: skip
+        thread: str, groups: str, latch: str, start: Position,
+    ) -> tuple[Position, list[str]]:  # fmt: skip
         """One by one: the iterations of a tile's incomplete groups, or a single one.
 
-        The threads of the block divide the former. tile_at: the tile's indices, what `ragged` says
-        of it, the block that comes here. one_at: the iteration's indices, the block. start: of the
-        code of the loop; returned is that of the code after the body.
+        The threads of the block divide the former, before the tile's whole groups: what this needs
+        would take registers from the loads there. tile_at: the tile's indices, what `ragged` says
+        of it, the block that comes here. one_at: the iteration's indices, the block. groups: the
+        block of the tile's whole groups. start: of the code of the loop. Returned are that of the
+        code after the body, and the tile's indices.
         """
         e, n, tile = self.e, self.n, self.tile
         places, first, limit, before = tile_at
@@ -474,6 +483,9 @@ class _Tiles:
         start = e.here
         e.line(f"{number}.next = add nuw nsw i64 {number}, {self.block_dim}")
         more = e.value(f"icmp ult i64 {number}.next, {limit}")
-        e.line(f"br i1 {more}, label %{head}, label %{latch}{e.rolled()}")
+        done = e.label("done")
+        e.line(f"br i1 {more}, label %{head}, label %{done}{e.rolled()}")
         e.ended = True
-        return start
+        e.place(done)
+        e.branch(shared, groups, latch)
+        return start, corner
