@@ -33,7 +33,7 @@ def test_the_machine_is_described_alike():
     assert ours.llvm_version_info == theirs.llvm_version_info
 
 
-@pytest.mark.parametrize("pipeline", ["whole", "straight", "short", "device"])
+@pytest.mark.parametrize("pipeline", ["whole", "straight", "short", "device", "product"])
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
 def test_code_is_the_same(level, pipeline):
     made = []

@@ -53,15 +53,17 @@ def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
     the machine code is not the same but for a few instructions a kernel gets all of them.
 
     Products in tiles do not: their addresses as the whole pipeline leaves them take LLVM's
-    generator a second, since it compares each with all others, and make no launch quicker.
+    generator a second, since it compares each with all others. Joined, and next to their uses, they
+    make launches as quick or quicker.
     """
+    product = PRODUCT in llvm_ir
     whole = (
         not 0 < level < _WHOLE
         or _NEEDS_WHOLE.search(llvm_ir) is not None
-        or (PRODUCT not in llvm_ir and _GAINS.search(llvm_ir) is not None)
+        or (not product and _GAINS.search(llvm_ir) is not None)
         or (_TILE.search(llvm_ir) is not None and llvm_ir.count("\n") > _LONG)
     )
-    return "whole" if whole else "device"
+    return "whole" if whole else "product" if product else "device"
 
 
 def has_first_tier(llvm_ir: str) -> bool:

@@ -82,6 +82,8 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "module_AddInstCombinePass": (None, c_void_p),
     "module_AddLoopRotatePass": (None, c_void_p),
     "module_AddLoopUnrollPass": (None, c_void_p),
+    "module_AddNewGVNPass": (None, c_void_p),
+    "module_AddSinkingPass": (None, c_void_p),
 }  # fmt: skip
 """The functions of llvmlite's C interface, without their ``LLVMPY_``: results and arguments."""
 
@@ -338,6 +340,12 @@ class _Passes(_Owned):
 
     def add_loop_unroll_pass(self) -> None:
         _lib.LLVMPY_module_AddLoopUnrollPass(self)
+
+    def add_new_gvn_pass(self) -> None:
+        _lib.LLVMPY_module_AddNewGVNPass(self)
+
+    def add_sinking_pass(self) -> None:
+        _lib.LLVMPY_module_AddSinkingPass(self)
 
 
 def create_new_module_pass_manager() -> _Passes:

@@ -23,9 +23,9 @@ __all__ = ["LOCK", "Machine", "Module", "Pipeline", "binding", "host_target", "i
 
 LOCK: Final = threading.RLock()
 
-Pipeline = Literal["whole", "straight", "short", "device"]
+Pipeline = Literal["whole", "straight", "short", "device", "product"]
 """LLVM's own; the same without what changes loops; a few passes only, for processors (`short`
-decides) and for devices whose driver optimises the code again."""
+decides), for devices whose driver optimises the code again, and for products there."""
 
 # Vectors that are scattered to memory cost more than LLVM thinks: AMD and older Intel processors
 # store one element after the other, in microcode. A loop over 3x3 matrices takes twice the time.
@@ -45,11 +45,10 @@ _OPTIONS: Final = (
 )
 """Of LLVM as a whole, for every kernel."""
 
+_SHORT: Final = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
+_DEVICE: Final = (*_SHORT[:2], "loop_rotate", "loop_unroll", *_SHORT[2:])
 _PASSES: Final[dict[Pipeline, tuple[str, ...]]] = {
-    "short": ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg"),
-    "device": (
-        "sroa", "simplify_cfg", "loop_rotate", "loop_unroll", "instruction_combine", "simplify_cfg",
-    ),
+    "short": _SHORT, "device": _DEVICE, "product": (*_DEVICE, "new_gvn", "sinking"),
 }  # fmt: skip
 """Of the pipelines of a few passes: locals become values, and addresses are folded. Drivers unroll
 loops, too, but a sort whose loops LLVM has not unrolled is slower by a tenth."""

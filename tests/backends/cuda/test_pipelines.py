@@ -120,7 +120,7 @@ def text_of(kernel):
     ("kernel", "wanted"),
     [
         (plain, "device"), (looping, "device"), (neighbours, "whole"), (indexed, "whole"),
-        (waves, "whole"), (product, "device"), (half_product, "whole"),
+        (waves, "whole"), (product, "product"), (half_product, "whole"),
         (calling, "whole"), (stencil, "whole"), (torus, "whole"),
     ],
     ids=lambda x: x if isinstance(x, str) else x.decl.name,
