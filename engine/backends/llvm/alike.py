@@ -18,7 +18,7 @@ from itertools import compress
 from typing import Final
 
 from ...analysis.uses import code_mask
-from ...ir import Op, walk
+from ...ir import Op
 from ...ir import codes as C
 from ...ir.semantics import const_key
 from ...named_tuple import NamedTuple
@@ -68,11 +68,10 @@ class Described(NamedTuple):
         return [constant(op.attr, op.type) for op in self.numbers]
 
 
-def describe(task: Op) -> Described | None:
+def describe(task: Op, ops: list[Op]) -> Described | None:
     """``task``, for a comparison with others; None for one that is large, or has no numbers that
-    may differ, or has ops that are different in each task."""
+    may differ, or has ops that are different in each task. ops: of its body, from `walk`."""
     region = task.regions[1]
-    ops = walk(region)
     codes = bytes([op.code for op in ops])
     if len(ops) > _MOST or 0 in codes.translate(ALIKE):
         return None
@@ -167,11 +166,15 @@ class Pattern:
         types = [VALUE[op.type.name] for op in like.numbers]
         self.shared: Final = Shared(name, self._filled(like.ids, named), types)
 
-    def lines(self, like: Described) -> tuple[list[str], list[str], list[int]]:
-        """The head, the lines and the ids of another task's body."""
-        ids, head = like.ids, self._head
-        lines = self._filled(ids, like.texts())
-        return lines[:head], lines[head:], [ids[i] if i >= 0 else -1 for i in self._ids]
+    def lines(
+        self, like: Described
+    ) -> tuple[list[str], list[str], list[int], Shared, tuple[str, ...]]:
+        """Of another task: the head, the lines and the ids of its body, and how it shares code in
+        the first tier: see `TaskBody`."""
+        ids, head, numbers = like.ids, self._head, like.texts()
+        lines = self._filled(ids, numbers)
+        of = [ids[i] if i >= 0 else -1 for i in self._ids]
+        return lines[:head], lines[head:], of, self.shared, tuple(numbers)
 
     def _filled(self, ids: list[int], numbers: list[str]) -> list[str]:
         texts = [*map(str, ids), *numbers]

@@ -45,6 +45,8 @@ _BODY: Final = re.compile(r"(  call void @[\w.$-]+\.body)\(")
 _TASK: Final = re.compile(r", ptr @([\w.$-]+),")
 _PLACE: Final = "@qd.number"
 """The variables of the numbers of tasks that share their code; the entry function sets them."""
+_LATE: Final = "qd.late"
+"""The block in which the entry function of a launch that is late ends."""
 _FROM: Final = re.compile(r" %([\w.$-]+) \]")
 _SLOW: Final = re.compile(
     r"  (%[\w.$-]+) = call (?:[a-z]+ )*(float|double|i\d+) "
@@ -74,7 +76,7 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
     shared = _shared(kernel.bodies, lines)
     stops = iter([*kernel.stops, (-1, 0)])
     at, weight = next(stops)
-    block, left_out = "", False
+    block, left_out, in_entry = "", False, False
     loads: list[str] = []
     for number, line in enumerate(lines):
         if left_out:
@@ -84,6 +86,7 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
             if at == number:
                 go_on = f"qd.go{len(out)}"
                 out += _check(len(out), weight, go_on, late)
+                in_entry = in_entry or not weight
                 last[block] = go_on
             at, weight = next(stops)
         if line.startswith("  %"):  # most lines
@@ -108,6 +111,9 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
         elif shared and line.startswith("  call void %parallel("):
             line = _shared_call(line, shared)
         out.append(line)
+        if in_entry and line == "}":
+            out[-1:] = [f"{_LATE}:", f"  ret i32 {LATE}", line]
+            in_entry = False
         if line == "entry:":
             out += [
                 "  %qd.fuel = alloca i64, align 8",
@@ -219,9 +225,7 @@ def _check(k: int, weight: int, go_on: str, late: int) -> list[str]:
         return [
             f"  %qd.e{k} = load i64, ptr %kernarg, align 8",
             f"  %qd.c{k} = icmp eq i64 %qd.e{k}, {LATE}",
-            f"  br i1 %qd.c{k}, label %qd.end{k}, label %{go_on}",
-            f"qd.end{k}:",
-            f"  ret i32 {LATE}",
+            f"  br i1 %qd.c{k}, label %{_LATE}, label %{go_on}",
             f"{go_on}:",
         ]
     return [

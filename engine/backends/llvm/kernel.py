@@ -68,8 +68,6 @@ class KernelText(NamedTuple):
 
 
 _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 1
-
-
 _WIDTH: Final = '"prefer-vector-width"'
 _MANY: Final = 16
 """Tasks of a kernel in which it is worth to look for tasks that are alike."""
@@ -229,27 +227,29 @@ class _Kernel:
     def _text(self, index: int, op: Op, name: str, chunked: bool) -> _BodyText:
         """The text of a task's body."""
         like: Described | None = None
+        ops = walk(op.regions[1])
         if chunked and self.many:
             from .alike import describe
 
-            like = describe(op)
+            like = describe(op, ops)
         if like is not None and like.key in self.patterns:
             found = self.patterns[like.key]
             if found is None:
-                marked = self._emitted(index, op, chunked, like)
+                marked = self._emitted(index, op, ops, chunked, like)
                 found = self.patterns[like.key] = like.pattern(marked, name)
             if not isinstance(found, str):
-                return _BodyText(found.body, *found.lines(like), found.shared, tuple(like.texts()))
+                return _BodyText(found.body, *found.lines(like))
         properties = len(self.state.properties)
-        body = self._emitted(index, op, chunked)
+        body = self._emitted(index, op, ops, chunked)
         if like is not None:
             own = len(self.state.properties) > properties or bool(body.spans)  # have own numbers
             self.patterns[like.key] = _OWN if own else None
         return _BodyText(body, body.head, body.lines, body.ids)
 
-    def _emitted(self, index: int, op: Op, chunked: bool, like: Described | None = None) -> Emitter:
-        """The emitter of a task's body, once it has run. like: if that is to be its pattern."""
-        ops = walk(op.regions[1])
+    def _emitted(
+        self, index: int, op: Op, ops: list[Op], chunked: bool, like: Described | None = None
+    ) -> Emitter:
+        """The emitter of a body, once it has run. ops: its. like: if that is to be its pattern."""
         if like is None:
             calls = C.CALL in [x.code for x in ops]
             body = Emitter(self.state, read_only=op.attr.read_only, calls=calls)
