@@ -57,7 +57,7 @@ class Placed:
         return flat[self.off : self.off + size].reshape(self.shape)
 
 
-def ptx_of(kernel):
-    """The PTX of a kernel's last compile."""
+def ptx_of(kernel, form="ptx"):
+    """The PTX of a kernel's last compile, or another of its texts."""
     variant = list(kernel.launchers.variants.values())[-1]
-    return variant.compiled.artifact.text("ptx")
+    return variant.compiled.artifact.text(form)

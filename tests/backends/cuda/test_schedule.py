@@ -1,6 +1,8 @@
 """Iterations of a GPU task on threads: all iterations once, whatever sizes, begins, alignments and
 grids."""
 
+import re
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
@@ -109,6 +111,9 @@ def test_a_stencil_on_plates_of_any_shape(off):
             expected[1:-1, 1:-1] = u[:-2, 1:-1] + u[2:, 1:-1] + 2 * (u[1:-1, :-2] + u[1:-1, 2:])
             np.testing.assert_array_equal(other.values(), expected)
         ptx = ptx_of(sweep)
+        blocks = re.findall(r"^(each|full|some)\d+:", ptx_of(sweep, "llvm_ir"), re.MULTILINE)
+    # What incomplete groups need takes no registers from the loads of whole ones.
+    assert blocks == ["each", "full", "some"]
     # Four rows of u for two of v, each with what lies to both sides of the middle ones; where the
     # second row is missing, three for one.
     assert ptx.count("ld.global.nc.v4") == 4 + 3
