@@ -303,7 +303,8 @@ class GpuKernel:
         slots = self.params[name] = _ordered(body)
         params, loads = [_kernarg(body)], list[str]()
         if self.graph:
-            loads = [line for slot in slots for line in slot.load(body.space)]
+            # What a parameter's attribute says is lost where the body is inlined.
+            loads = [line for slot in slots for line in slot.load(body.space, ", !range !2")]
         else:
             for slot in slots:
                 given, lines = dialect.parameter(slot)
@@ -387,7 +388,8 @@ class GpuKernel:
         tail += [f"attributes #0 = {{ nounwind{ftz} }}",
                  f"attributes #1 = {{ alwaysinline nounwind{ftz} }}",
                  f"attributes #2 = {{ nounwind{ftz} }}", "!0 = !{}",
-                 '!1 = !{!"branch_weights", i32 2000, i32 1}']  # fmt: skip
+                 '!1 = !{!"branch_weights", i32 2000, i32 1}',
+                 "!2 = !{i32 0, i32 -2147483648}"]  # fmt: skip
         tail += state.property_lines()
         lines = [*head, *lines, *tail]
         ids = [-1] * len(head) + ids + [-1] * len(tail)

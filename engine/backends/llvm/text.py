@@ -137,8 +137,9 @@ class Slot(NamedTuple):
     def declaration(self) -> str:
         return " ".join([part for part in (self.type, self.attributes, f"%{self.name}") if part])
 
-    def load(self, space: str = "") -> list[str]:
-        """Lines that load it from the argument buffer. space: that of the argument buffer."""
+    def load(self, space: str = "", extents: str = "") -> list[str]:
+        """Lines that load it from the argument buffer. space: that of the argument buffer. extents:
+        the metadata of what is not negative."""
         name, ty = self.name, self.type
         at = f"ptr {space}%{name}.at, align 8, !invariant.load !0"
         kernarg = f"ptr {space}%kernarg"
@@ -147,5 +148,6 @@ class Slot(NamedTuple):
             lines.append(f"  %{name}.byte = load i8, {at}")
             lines.append(f"  %{name} = trunc i8 %{name}.byte to i1")
         else:
-            lines.append(f"  %{name} = load {ty}, {at}")
+            known = extents if "range(" in self.attributes else ""
+            lines.append(f"  %{name} = load {ty}, {at}{known}")
         return lines

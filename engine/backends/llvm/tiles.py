@@ -429,11 +429,11 @@ class _Tiles:
     ) -> tuple[Position, list[str]]:  # fmt: skip
         """One by one: the iterations of a tile's incomplete groups, or a single one.
 
-        The threads of the block divide the former, before the tile's whole groups: what this needs
-        would take registers from the loads there. tile_at: the tile's indices, what `ragged` says
-        of it, the block that comes here. one_at: the iteration's indices, the block. groups: the
-        block of the tile's whole groups. start: of the code of the loop. Returned are that of the
-        code after the body, and the tile's indices.
+        The threads of the block divide the former, before the tile's whole groups: after them,
+        what this needs left the loads there too few registers. tile_at: the tile's indices, what
+        `ragged` says of it, the block that comes here. one_at: the iteration's indices, the block.
+        groups: the block of the tile's whole groups. start: of the code of the loop. Returned are
+        that of the code after the body, and the tile's indices.
         """
         e, n, tile = self.e, self.n, self.tile
         places, first, limit, before = tile_at
