@@ -14,7 +14,7 @@ So the IR is that of tasks which are all prepared, but for ids, locations and th
 constants. A number is an operand of arithmetic, comparisons and stores alone, and such that no rule
 tells it from others (see `_is_plain`). What keeps a task on its own in `share_tasks` does so here.
 The blocks are of use for the generation of code alone: equal tasks have the same, and those of a
-template have the same header.
+template have the same header, and the same ops in front of their loops.
 """
 
 from __future__ import annotations
@@ -253,8 +253,9 @@ def _differing(
 
 
 class _Row(NamedTuple):
-    """An op of a body. args: of all ops so far, its operands; None if it has none. number: the
-    index of the number that it is, or -1. block: the number of its block. regions: how many."""
+    """An op of a body that each copy has for itself. args: of all ops so far, its operands; None if
+    it has none. number: the index of the number that it is, or -1. block: the number of its block.
+    regions: how many."""
 
     code: int
     type: Type
@@ -268,36 +269,54 @@ class _Row(NamedTuple):
 
 
 class _Body:
-    """The body of a task, to be copied with other numbers."""
+    """The body of a task, to be copied with other numbers. Ops in front of its loops that depend
+    neither on numbers nor on the task are those of all copies."""
 
     def __init__(self, body: Block, numbers: dict[Op, int]) -> None:
         """numbers: the index of each constant that is a number."""
         assert body.owner is not None
         ops = walk(body)
-        places = dict(zip((body.owner, *ops), range(len(ops) + 1), strict=True))
+        own = {body.owner, *numbers}
+        for op in ops:
+            if op.block is not body or op.regions or not own.isdisjoint(op.args):
+                own.add(op)
+        self._order: Final = [None if op in own else op for op in body.ops]
+        self._common: Final = [op for op in self._order if op is not None]
         blocks = {body: 0}
+        places = {body.owner: 0}
+        for op in self._common:
+            places[op] = len(places)
         self._rows: Final[list[_Row]] = []
         for op in ops:
+            if op not in own:
+                continue
             assert op.block is not None
             args = itemgetter(*[places[a] for a in op.args]) if op.args else None
             self._rows.append(_Row(
                 op.code, op.type, args, len(op.args) == 1, op.attr, numbers.get(op, -1), op.loc,
                 blocks[op.block], len(op.regions),
             ))  # fmt: skip
+            places[op] = len(places)
             for region in op.regions:
                 blocks[region] = len(blocks)
 
     def copy(self, func: Func, task: Op, values: tuple[float, ...]) -> Block:
         """A copy for ``task``, with other numbers."""
-        made, blocks = [task], [Block(task)]
-        for code, t, get, single, attr, number, loc, at, regions in self._rows:
+        made = [task, *self._common]
+        body = Block(task)
+        blocks = [body]
+        number = func.next_id
+        for code, t, get, single, attr, value, loc, at, regions in self._rows:
             block = blocks[at]
             args = () if get is None else (get(made),) if single else get(made)
-            if number >= 0:
-                attr = values[number]
-            op = func.new_op(code, t, args, attr, loc, block, regions)
+            op = Op(code, t, args, attr if value < 0 else values[value], (), number, block, loc)
+            number += 1
             block.ops.append(op)
             made.append(op)
             if regions:
+                op.regions = tuple([Block(op) for _ in range(regions)])
                 blocks += op.regions
-        return blocks[0]
+        func.next_id = number
+        own = iter(body.ops)
+        body.ops = [op or next(own) for op in self._order]
+        return body
