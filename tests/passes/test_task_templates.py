@@ -7,6 +7,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import ir, passes
 from qd_studio.engine.backends.cpu.backend import BACKEND
+from qd_studio.engine.analysis import users
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
@@ -181,32 +182,44 @@ def test_the_ir_is_that_of_tasks_that_are_all_prepared(kernel, fast_math, found,
         assert bool(given_up) == (kernel is stored or (kernel is meeting and fast_math))
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_random_tasks(seed, found, monkeypatch):
-    """Copies of a random kernel with other numbers, one after the other."""
+OPEN = {C.ADD, C.SUB, C.MUL, C.DIV, C.MIN, C.MAX, C.GLOBAL_STORE, C.LOCAL_STORE}
+
+
+def copies(seed, ops):
+    """A random function as the body of a loop, and copies of that with other numbers."""
+    func = random_func(seed, (i32, f32, f64) if seed % 2 else FLOATS, ops)
+    func.stage = "ast"
+    inside = [op for op in func.body.ops if op.code != C.RETURN]
+    b = ir.Builder(func, func.body, ops=[])
+    loop = b.range_for((b.const(0, i32), b.const(5, i32)), ir.ForAttr())
+    loop.regions[0].ops = inside
+    ir.set_block(inside, loop.regions[0])
+    rng = random.Random(seed)
+    using = users(loop.regions[0])
+    numbers = [op for op in ir.walk(loop.regions[0]) if op.code == C.CONST and op.type.is_real]
+    for op in numbers:
+        op.attr = rng.choice((op.attr, *[rng.randrange(1, 999) / 16 for _ in range(5)]))
+    free = [op for op in numbers if all(user.code in OPEN for user in using.get(op, ()))]
+    for _ in range(3):
+        mapping = {}
+        b.ops.append(ir.clone(func, loop, mapping, func.body))
+        for op in free if rng.random() < 0.8 else numbers:
+            if rng.random() < 0.7:
+                mapping[op].attr = rng.randrange(1, 999) / 16
+    func.body.ops = b.ops
+    return func
+
+
+@pytest.mark.parametrize("first", range(0, 80, 20))
+def test_random_tasks(first, found, monkeypatch):
     monkeypatch.setattr(task_templates, "_MANY", 2)
-    config = CompileConfig(cpu_max_num_threads=1 + seed % 4, fast_math=seed % 3 > 0)
-
-    def made():
-        func = random_func(seed, (i32, f32, f64) if seed % 2 else FLOATS, ops=40)
-        func.stage = "ast"
-        rng = random.Random(seed)
-        ops = [op for op in func.body.ops if op.code != C.RETURN]
-        for _ in range(3):
-            mapping = {}
-            ir.edit.clone_into(func, ops, mapping, func.body)
-            for op in mapping.values():
-                if op.code == C.CONST and op.type.is_real and rng.random() < 0.7:
-                    op.attr = rng.choice((op.attr, 0.75, 3.5, 1.0, rng.randrange(1, 999) / 16))
-        for op in func.body.ops:
-            if op.code == C.RANGE_FOR:
-                op.attr = op.attr._replace(strictly_serialized=False)
-        return func
-
-    once = without_equal(finished(made(), config, monkeypatch, True))
-    every = without_equal(finished(made(), config, monkeypatch, False))
-    ir.verify(once)
-    assert ir.difference(once, every, ids=False) is None
+    for seed in range(first, first + 20):
+        config = CompileConfig(cpu_max_num_threads=1 + seed % 4, fast_math=seed % 3 > 0)
+        once = without_equal(finished(copies(seed, 40), config, monkeypatch, True))
+        every = without_equal(finished(copies(seed, 40), config, monkeypatch, False))
+        ir.verify(once)
+        assert ir.difference(once, every, ids=False) is None, seed
+    assert sum(templates for templates, _, _ in found) >= 5
 
 
 @pytest.mark.parametrize("kernel", [simple, nested, meeting, stored, special, unread])
