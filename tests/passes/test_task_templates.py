@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import ir, passes
-from qd_studio.engine.backends.cpu.backend import BACKEND
 from qd_studio.engine.analysis import users
+from qd_studio.engine.backends.cpu.backend import BACKEND
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
