@@ -29,6 +29,7 @@ from ..analysis.uses import code_mask
 from ..ir import Block, Func, Loc, Op, Param, replace_uses, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
+from ..ir.op import free
 from ..named_tuple import NamedTuple
 from ..types import DataType, Type, f32, f64
 from .full_simplify import full_simplify
@@ -82,6 +83,7 @@ def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> No
         left.update(func.body.ops)
     for template in templates:
         template.copy(func, left)
+    free([region for regions in blocks.values() for region in regions])
     func.body.ops = [task for task in order if task in left]
     func.version += 1
 
@@ -204,10 +206,7 @@ class _Template:
 
     def separate(self, func: Func, blocks: dict[Op, tuple[Block, ...]]) -> list[Op]:
         """Give those tasks that are not equal blocks of their own as they were, and return them.
-        blocks: those of the others."""
-        for task, values in self.values.items():
-            if self._made.setdefault(values, task) is task:
-                task.args, task.regions = (), blocks[task]
+        blocks: those of the others, which it takes."""
         first, (second, _, numbers) = self.task, self._second
         mapping = {second: first}
         first.attr, first.regions = second.attr, tuple([Block(first) for _ in first.regions])
@@ -215,6 +214,9 @@ class _Template:
             clone_into(func, source.ops, mapping, target)
         for op, value in zip(numbers, self._own, strict=True):
             mapping[op].attr = value
+        for task, values in self.values.items():
+            if self._made.setdefault(values, task) is task:
+                task.args, task.regions = (), blocks.pop(task)
         return list(self._made.values())
 
     def copy(self, func: Func, left: set[Op]) -> None:
