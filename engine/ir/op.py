@@ -23,7 +23,7 @@ from . import codes as C
 from .attrs import Param
 from .loc import UNKNOWN, Loc, forget_inlined
 
-__all__ = ["Arg", "Block", "Callee", "Func", "Op"]
+__all__ = ["Arg", "Block", "Callee", "Func", "Op", "free"]
 
 
 class Op:
@@ -179,13 +179,18 @@ class Func:
     def release(self) -> None:
         """Free the ops and their locations. They refer to each other: Python's collector would have
         to find that out, which costs as much as a pass."""
-        blocks = self.bodies()
-        for block in blocks:
-            for op in block.ops:
-                blocks += op.regions
-        for block in blocks:
-            block.ops, block.owner = [], None
+        free(self.bodies())
         forget_inlined(self.loc)
+
+
+def free(blocks: list[Block]) -> None:
+    """Empty blocks that are no longer needed, and those in them; see `Func.release`."""
+    found = list(blocks)
+    for block in found:
+        for op in block.ops:
+            found += op.regions
+    for block in found:
+        block.ops, block.owner = [], None
 
 
 def _tasks(block: Block, found: list[Op]) -> None:

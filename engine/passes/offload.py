@@ -80,7 +80,8 @@ class _Segment:
     block: the block of the root that it is in. again: the ``do_while`` that repeats it.
     """
 
-    __slots__ = ("again", "block", "body", "body_map", "header", "header_map", "loop", "ops")
+    __slots__ = ("again", "block", "body", "body_map", "foreign", "header", "header_map", "loop",
+                 "ops")  # fmt: skip
 
     def __init__(self, loop: Op | None, block: Block) -> None:
         self.loop = loop
@@ -89,6 +90,7 @@ class _Segment:
         self.ops: list[Op] = []  # of a serial segment
         self.header: list[Op] = []  # carried-in ops
         self.body: list[Op] = []
+        self.foreign: set[Op] = set()  # what it uses of other segments, or shares with them
         self.header_map: dict[Op, Op] = {}  # op of another segment -> its stand-in here
         self.body_map: dict[Op, Op] = {}
 
@@ -217,12 +219,15 @@ class _Carrier:
 
     def assign_slots(self) -> None:
         """Assign buffer slots to shared locals and to values that cannot be computed again."""
-        need = set(self.shared)
+        shared, need = self.shared, set(self.shared)
         home = self.home
         for segment in self.segments:
-            for a in set(chain.from_iterable([op.args for op in self.under[segment]])):
-                if a in home and home[a] is not segment:
-                    self.require(a, segment, need)
+            used = set(chain.from_iterable([op.args for op in self.under[segment]]))
+            segment.foreign = {
+                a for a in used if a in home and (home[a] is not segment or a in shared)
+            }
+            for a in segment.foreign:
+                self.require(a, segment, need)
         size = 0
         for segment in self.segments:
             for op in segment.ops:
@@ -300,15 +305,15 @@ class _Carrier:
 
     def rewrite(self, ops: list[Op], segment: _Segment, block: Block) -> None:
         """Make ``ops`` (and what is nested in them) use what is visible in ``segment``."""
-        home, shared, made = self.home, self.shared, segment.body_map.get
-        used = set(chain.from_iterable([op.args for op in ops]))
-        foreign = {a for a in used if a in home and (home[a] is not segment or a in shared)}
-        for op in ops if foreign else ():
+        foreign, shared, made = segment.foreign, self.shared, segment.body_map.get
+        for op in [op for op in ops if not foreign.isdisjoint(op.args)]:
             args = op.args
-            if not foreign.isdisjoint(args):
-                op.args = tuple([made(x) or self.stand_in(x, segment, False, block) for x in args])
-                if next(a for a in args if a in foreign) in shared:
-                    op.code = _GLOBAL.get(op.code, op.code)
+            op.args = tuple([
+                (made(x) or self.stand_in(x, segment, False, block)) if x in foreign else x
+                for x in args
+            ])  # fmt: skip
+            if shared and next(a for a in args if a in foreign) in shared:
+                op.code = _GLOBAL.get(op.code, op.code)
 
     # --- tasks -----------------------------------------------------------------------------
 

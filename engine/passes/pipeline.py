@@ -58,6 +58,11 @@ _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
 
 def compile_to_offloads(func: Func, cx: PassCx) -> None:
     """Frontend IR to a simplified list of tasks."""
+    _to_tasks(func, cx)
+    _simplify_tasks(func, cx)
+
+
+def _to_tasks(func: Func, cx: PassCx) -> None:
     config = cx.config
     cx.begin("lower")
     cx.stage("from_ast")
@@ -93,7 +98,6 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     _simplify(cx, "simplify_II")
     cx.stage("after_simplify_II")
 
-    reverse = func.autodiff == "reverse"
     if func.autodiff != "none":
         _differentiate(func, cx)
 
@@ -101,11 +105,14 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     # On simplified IR: the fewer values cross between tasks, the fewer go through memory.
     cx.run_pass("offload")
     cx.stage("after_offload")
+
+
+def _simplify_tasks(func: Func, cx: PassCx) -> None:
     # Values carried into a task may equal what it computes itself.
     cx.run_pass("per_task_cse")
     # From here on cfg_optimization runs too, on one graph a task.
     _simplify(cx, "simplify_III")
-    if reverse:
+    if func.autodiff == "reverse":
         # Whatever decides whether an iteration has something to differentiate is simple by now.
         cx.run_pass("recognize_predicates")
     cx.stage("after_simplify_III")
@@ -257,16 +264,23 @@ def run(
     equal: dict[Op, Op] = {}
     # Checks of NaN number what they report, and add tasks.
     may_share = upto is None and not config.debug_nan
-    if may_share and not in_full and (share_tasks or kind.is_cpu):
+    unwatched = may_share and share_tasks and not watching
+    if may_share and not in_full and not unwatched and (share_tasks or kind.is_cpu):
         cx.shares_from = 1 if share_tasks else _shares_from(watching)
     try:
-        compile_to_offloads(func, cx)
+        _to_tasks(func, cx)
         several = may_share and len(func.body.ops) > 1
-        if several and share_tasks and not watching:
+        if several and unwatched:
             from .task_batches import in_batches
+            from .task_templates import once_per_template
 
-            in_batches(func, lambda: offload_to_executable(func, cx, kind))
+            def prepare() -> None:
+                _simplify_tasks(func, cx)
+                in_batches(func, lambda: offload_to_executable(func, cx, kind))
+
+            once_per_template(func, cx, prepare)
         else:
+            _simplify_tasks(func, cx)
             if several and func.shared is None and kind.is_cpu and not share_tasks:
                 from .share_tasks import equal_tasks
 

@@ -17,9 +17,9 @@ too. A task's place and name stay its own; values of its body have the ids and t
 first one's. Blocks are then part of several tasks: of use for nothing but the generation of code.
 `unshare` copies them, so that each task has blocks of its own, with the lines of its own source.
 
-`offload` ends with it where a program only needs the code, and in a record of many tasks, both for
-the CPU alone (see `pipeline.run`): what follows looks at each task, and a listing of all of them
-would cost most.
+`offload` ends with it in a record of many tasks for the CPU (see `pipeline.run`): what follows
+looks at each task, and a listing of all of them would cost most. Where a program only needs the
+code, `task_templates` does the same for tasks that differ in numbers, too.
 Records of few tasks, and dumps, hold each task with blocks of its own; `repeats` finds those that
 have stayed equal, and the emitter writes their code once, too: it is the code that a program gets.
 
@@ -31,6 +31,7 @@ shared with another one (global temporaries), keeps a task on its own.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..analysis.uses import code_mask
@@ -44,7 +45,10 @@ from .registry import register
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["ALIKE", "SharedTasks", "equal_tasks", "put_back", "repeats", "share_tasks", "unshare"]
+__all__ = [
+    "ALIKE", "SharedTasks", "equal_tasks", "finished_key", "ops_of", "put_back", "repeats",
+    "share_tasks", "similar", "task_key", "unshare",
+]  # fmt: skip
 
 _OWN: Final = frozenset({C.GLOBAL_TMP, C.LAUNCH_SEED, C.CALL_ARG})
 _PLAIN: Final = frozenset({
@@ -76,12 +80,12 @@ def share_tasks(func: Func, cx: PassCx) -> bool:
     order, equal = func.body.ops, equal_tasks(func)
     if not equal:
         return False
-    ops = {same: _ops(same.regions) for same in set(equal.values())}
+    ops = {same: ops_of(same.regions) for same in set(equal.values())}
     blocks = {task: task.regions for task in equal}
     if cx.remarking:
         for task, same in equal.items():
             how = f"the task repeats ${same.id}"
-            for op, other in zip(_ops(task.regions), ops[same], strict=True):
+            for op, other in zip(ops_of(task.regions), ops[same], strict=True):
                 cx.rewrote(op, other, how)
     for task, same in equal.items():
         task.args, task.attr, task.regions = (same,), None, ()
@@ -114,7 +118,8 @@ def unshare(func: Func) -> None:
     for task, same in tasks.equal.items():
         if task not in left:
             continue
-        own = dict(zip(tasks.locs[same], (op.loc for op in _ops(tasks.blocks[task])), strict=True))
+        locs = [op.loc for op in ops_of(tasks.blocks[task])]
+        own = dict(zip(tasks.locs[same], locs, strict=True))
         mapping = {same: task}
         task.regions = tuple([Block(task) for _ in same.regions])
         for source, target in zip(same.regions, task.regions, strict=True):
@@ -132,54 +137,65 @@ def equal_tasks(func: Func) -> dict[Op, Op]:
         return {}
     first: dict[tuple[object, ...], Op] = {}
     equal: dict[Op, Op] = {}
-    shapes = [
-        tuple([bytes([op.code for op in region.ops]) for region in task.regions])
-        for task in func.body.ops
-    ]
-    often = Counter(shapes)
-    for task, shape in zip(func.body.ops, shapes, strict=True):
-        key = _key(task, ALIKE) if often[shape] > 1 else None
+    for task in similar(func.body.ops):
+        key = task_key(task, ops_of(task.regions), ALIKE)
         if key is not None and (found := first.setdefault(key, task)) is not task:
             equal[task] = found
     return equal
 
 
+def similar(tasks: list[Op]) -> list[Op]:
+    """The tasks that may be equal to another one: few kernels have any."""
+    shapes = [
+        tuple([bytes([op.code for op in region.ops]) for region in task.regions]) for task in tasks
+    ]
+    often = Counter(shapes)
+    return [task for task, shape in zip(tasks, shapes, strict=True) if often[shape] > 1]
+
+
 def repeats(func: Func, equal: dict[Op, Op]) -> dict[Op, Op]:
     """Those of `equal_tasks` that the finished function has, and that are still equal."""
     left = set(func.body.ops)
-    keys = {task: _key(task, _ANY) for task in left.intersection(equal.values())}
+    keys = {task: finished_key(task) for task in left.intersection(equal.values())}
     return {
         task: same for task, same in equal.items()
-        if task in left and (key := keys.get(same)) is not None and key == _key(task, _ANY)
+        if task in left and (key := keys.get(same)) is not None and key == finished_key(task)
     }  # fmt: skip
 
 
-def _ops(regions: tuple[Block, ...]) -> list[Op]:
+def finished_key(task: Op) -> tuple[object, ...] | None:
+    """`task_key` of a task that may hold any ops."""
+    return task_key(task, ops_of(task.regions), _ANY)
+
+
+def ops_of(regions: tuple[Block, ...]) -> list[Op]:
+    """The ops of the regions of a task, in program order."""
     return [op for region in regions for op in walk(region)]
 
 
-def _key(task: Op, alike: bytes) -> tuple[object, ...] | None:
-    """A key that equal tasks have in common; None for a task that stays on its own. alike: the
-    opcodes that it may have."""
-    numbers = {task: -1}
-    key: list[object] = [task.attr]
-    for region in task.regions:
-        key.append(len(region.ops))
-        for op in walk(region):
-            code = op.code
-            if not alike[code]:
-                return None
-            attr = const_key(op.attr) if code == C.CONST else op.attr
-            key += code, op.type, attr, len(op.args)
-            for a in op.args:
-                if a not in numbers:
-                    return None
-                key.append(numbers[a])
-            key += [len(inner.ops) for inner in op.regions]
-            numbers[op] = len(numbers)
-    found = tuple(key)
-    try:
-        hash(found)
-    except TypeError:
+def task_key(
+    task: Op, ops: list[Op], alike: bytes, numbers: Sequence[Op] = ()
+) -> tuple[object, ...] | None:
+    """A key that equal tasks have in common; None for a task that stays on its own.
+
+    ops: all that it has. alike: the opcodes that these may have. numbers: constants that equal
+    tasks may differ in.
+    """
+    codes = bytes([op.code for op in ops])
+    if 0 in codes.translate(alike):
         return None
-    return found
+    places: dict[Op, int] = dict(zip((task, *ops), range(len(ops) + 1), strict=True))
+    attrs = [const_key(op.attr) if op.code == C.CONST else op.attr for op in ops]
+    for op in numbers:
+        attrs[places[op] - 1] = None
+    try:
+        key = (
+            task.attr, codes, *[op.type for op in ops], *attrs,
+            *[places[a] for op in ops for a in op.args], *[-len(op.args) for op in ops],
+            *[len(region.ops) for region in task.regions],
+            *[len(region.ops) for op in ops for region in op.regions],
+        )  # fmt: skip
+        hash(key)
+    except (KeyError, TypeError):  # a value of another task; an attribute that has no hash
+        return None
+    return key

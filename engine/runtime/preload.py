@@ -121,6 +121,7 @@ OTHERS: Final[tuple[str, ...]] = (
     "passes.hoist", "passes.iterations", "passes.grid", "passes.rules.logic",
     "passes.product_nest", "passes.pack_products", "frontend.results", "frontend.conversion",
     "passes.cache_loop_invariant_global_vars", "passes.share_tasks", "passes.task_batches",
+    "passes.task_templates",
     "passes.serialize_scatter", "passes.privatize_scatter", "passes.make_thread_local",
     "backends.llvm.effects", "backends.llvm.atomics", "frontend.records", "frontend.branches",
     "frontend.inline", "passes.staging", "frontend.computed", "backends.llvm.mathematics",

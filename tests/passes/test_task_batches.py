@@ -53,7 +53,7 @@ def prepared(kernel):
     return passes.run(func, config, BACKEND.pipeline(config), share_tasks=True)
 
 
-@pytest.mark.parametrize(("kernel", "batches"), [(several, 48), (carried, 7), (drawn, 1)])
+@pytest.mark.parametrize(("kernel", "batches"), [(several, 37), (carried, 7), (drawn, 1)])
 def test_the_ir_is_that_of_one_batch(kernel, batches, monkeypatch):
     qd.init(arch=qd.cpu)
     sizes = []

@@ -1,0 +1,324 @@
+"""Tasks that are equal, or differ in numbers only, are prepared for the machine once.
+
+A generator writes thousands of loops that differ in coefficients. Of those that are equal but for
+such numbers, the passes see the first one alone: as a template, whose numbers are parameters::
+
+    <f32> $8 = const 2.5                    <f32> $8 = arg_load [3]
+    <f32> $9 = mul $7, $8                   <f32> $9 = mul $7, $8
+
+What they make of it is right for any number, so each task gets a copy of it with its own. Before,
+the template is simplified once more as the task that it was: numbers that have come together, such
+as those of two products, are computed only now. If anything changes, all are prepared one by one.
+
+So the IR is that of tasks which are all prepared, but for ids, locations and the order of
+constants. A number is an operand of arithmetic, comparisons and stores alone, and such that no rule
+tells it from others (see `_is_plain`). What keeps a task on its own in `share_tasks` does so here.
+The blocks are of use for the generation of code alone: equal tasks have the same, and those of a
+template have the same header, and the same ops in front of their loops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import compress
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from ..analysis.uses import code_mask
+from ..ir import Block, Func, Loc, Op, Param, replace_uses, walk
+from ..ir import codes as C
+from ..ir.edit import clone_into
+from ..ir.op import free
+from ..named_tuple import NamedTuple
+from ..types import DataType, Type, f32, f64
+from .full_simplify import full_simplify
+from .share_tasks import ALIKE, SharedTasks, finished_key, ops_of, similar, task_key
+
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = ["once_per_template"]
+
+_MANY: Final = 32
+"""With fewer tasks, numbers cost more to make parameters of than they save."""
+_OPEN: Final = code_mask(
+    C.COMPARE[code]
+    or code in (C.ADD, C.SUB, C.MUL, C.DIV, C.MIN, C.MAX, C.SELECT, C.GLOBAL_STORE, C.LOCAL_STORE)
+    for code in range(C.COUNT)
+)
+"""Opcodes with operands that may be numbers."""
+_CLOSED: Final = code_mask(not open_ for open_ in _OPEN[: C.COUNT])
+_CONSTANT: Final = code_mask(code == C.CONST for code in range(C.COUNT))
+_LARGE: Final = 2.0**20
+
+
+def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> None:
+    """Call ``prepare`` with the first one of tasks that are alike as all that ``func`` has of them;
+    the others become copies of what that has become."""
+    order, params, stage = func.body.ops, func.params, func.stage
+    templates = _templates(func)
+    if not templates:
+        prepare()
+        return
+    aside = {task: template.task for template in templates for task in template.values}
+    blocks = {task: task.regions for task in aside}
+    for task, first in aside.items():
+        task.args, task.regions = (first,), ()
+    func.body.ops = [task for task in order if task not in aside]
+    func.shared = SharedTasks(order, aside, blocks, {})
+    numbers = _Parameters(func)
+    for template in templates:
+        template.open(numbers)
+    prepare()
+    func.params, func.shared = params, None
+    left = set(func.body.ops)
+    differing = _differing(func, cx, [t for t in templates if t.numbers], left)
+    if differing:
+        func.body.ops = [task for t in differing for task in t.separate(func, blocks)]
+        left.difference_update(func.body.ops)
+        func.stage = stage
+        func.version += 1
+        prepare()
+        left.update(func.body.ops)
+    for template in templates:
+        template.copy(func, left)
+    free([region for regions in blocks.values() for region in regions])
+    func.body.ops = [task for task in order if task in left]
+    func.version += 1
+
+
+class _Task(NamedTuple):
+    """A task that may be like others. key: what these have in common. numbers: the ops of the
+    numbers that they may differ in."""
+
+    task: Op
+    key: tuple[object, ...]
+    numbers: list[Op]
+
+
+def _templates(func: Func) -> list[_Template]:
+    order = func.body.ops
+    if func.callees or any(op.code != C.OFFLOADED for op in order):
+        return []
+    opened = len(order) >= _MANY and func.autodiff == "none"
+    alike: dict[tuple[object, ...], list[_Task]] = {}
+    for task in order if opened else similar(order):
+        found = _described(task, opened)
+        if found is not None:
+            alike.setdefault(found.key, []).append(found)
+    return [_Template(tasks) for tasks in alike.values() if len(tasks) > 1]
+
+
+def _described(task: Op, opened: bool) -> _Task | None:
+    """``task`` for a comparison with others; None if it stays on its own. opened: it may differ
+    from others in numbers."""
+    ops = ops_of(task.regions)
+    numbers: list[Op] = []
+    if opened:
+        codes, header = bytes([op.code for op in ops]), task.regions[0]
+        fixed = {a for op in compress(ops, codes.translate(_CLOSED)) for a in op.args}
+        numbers = [
+            op for op in compress(ops, codes.translate(_CONSTANT))
+            if op not in fixed and op.block is not header and _is_plain(op)
+        ]  # fmt: skip
+    key = task_key(task, ops, ALIKE, numbers)
+    return None if key is None else _Task(task, key, numbers)
+
+
+def _is_plain(op: Op) -> bool:
+    """True for a float that is like most others to every rule: those for 0, 1, 2 and -1 do not
+    apply, its reciprocal is not exact, and products with others are finite."""
+    if op.type is not f32 and op.type is not f64:
+        return False
+    mantissa, _ = math.frexp(op.attr)
+    return 1 / _LARGE < abs(op.attr) < _LARGE and abs(mantissa) != 0.5
+
+
+class _Parameters:
+    """Parameters for numbers, which are added to a function as they are needed."""
+
+    def __init__(self, func: Func) -> None:
+        self._func: Final = func
+        self._known: Final[dict[tuple[Type, int], int]] = {}
+
+    def __call__(self, t: Type, rank: int) -> int:
+        """The parameter that the ``rank``-th number of a type becomes."""
+        found = self._known.get((t, rank))
+        if found is None:
+            params = self._func.params
+            found = self._known[t, rank] = len(params)
+            assert isinstance(t, DataType)
+            self._func.params = (*params, Param(f"number {found}", "scalar", t))
+        return found
+
+
+class _Template:
+    """The first of several tasks that are equal, or differ in numbers only.
+
+    values: of each of the others, its numbers. numbers: the ops of its own.
+    """
+
+    def __init__(self, tasks: list[_Task]) -> None:
+        (self.task, _, self.numbers), self._second = tasks[:2]
+        self.values: Final = {
+            task: tuple([op.attr for op in numbers]) for task, _, numbers in tasks[1:]
+        }
+        self._own: Final = tuple([op.attr for op in self.numbers])
+        self._made = {self._own: self.task}
+        """By numbers, the task that is prepared."""
+        self._index: dict[Op, int] = {}
+        """Of the numbers that are left, their place in the values."""
+        self._params: Final[dict[int, int]] = {}
+
+    def open(self, param: _Parameters) -> None:
+        """Make the numbers parameters."""
+        ranks: dict[Type, int] = {}
+        for index, op in enumerate(self.numbers):
+            rank = ranks[op.type] = ranks.get(op.type, -1) + 1
+            op.code, op.attr = C.ARG_LOAD, param(op.type, rank)
+            self._params[op.attr] = index
+
+    def close(self) -> None:
+        """Make the parameters the numbers that they were, behind the constants in front."""
+        body = self.task.regions[1]
+        found: dict[int, Op] = {}
+        repl: dict[Op, Op] = {}
+        moved: set[Op] = set()
+        for op in walk(body):
+            if op.code == C.ARG_LOAD and (index := self._params.get(op.attr, -1)) >= 0:
+                op.code, op.attr = C.CONST, self._own[index]
+                moved.add(op)
+                first = found.setdefault(index, op)
+                if first is not op:
+                    repl[op] = first
+        for block in {op.block for op in moved}:
+            assert block is not None
+            block.ops = [op for op in block.ops if op not in moved]
+        replace_uses(body, repl)
+        at = 0
+        while at < len(body.ops) and body.ops[at].code == C.CONST:
+            at += 1
+        body.ops[at:at] = found.values()
+        for op in found.values():
+            op.block = body
+        self._index = {op: index for index, op in found.items()}
+
+    def separate(self, func: Func, blocks: dict[Op, tuple[Block, ...]]) -> list[Op]:
+        """Give those tasks that are not equal blocks of their own as they were, and return them.
+        blocks: those of the others, which it takes."""
+        first, (second, _, numbers) = self.task, self._second
+        mapping = {second: first}
+        first.attr, first.regions = second.attr, tuple([Block(first) for _ in first.regions])
+        for source, target in zip(blocks[second], first.regions, strict=True):
+            clone_into(func, source.ops, mapping, target)
+        for op, value in zip(numbers, self._own, strict=True):
+            mapping[op].attr = value
+        for task, values in self.values.items():
+            if self._made.setdefault(values, task) is task:
+                task.args, task.regions = (), blocks.pop(task)
+        return list(self._made.values())
+
+    def copy(self, func: Func, left: set[Op]) -> None:
+        """Make the others what the first one has become, or one that is equal; add them to ``left``
+        if it is one of these tasks."""
+        if left.isdisjoint(self._made.values()):
+            return
+        body = _Body(self.task.regions[1], self._index)
+        for task, values in self.values.items():
+            same = self._made.get(values)
+            if same is None:
+                self._made[values], same = task, self.task
+                task.args, task.attr = (), self.task.attr
+                task.regions = self.task.regions[0], body.copy(func, task, values)
+            elif same is not task:
+                task.args, task.attr, task.regions = (), same.attr, same.regions
+            if same in left:
+                left.add(task)
+
+
+def _differing(
+    func: Func, cx: PassCx, templates: list[_Template], left: set[Op]
+) -> list[_Template]:
+    """Close ``templates``, and find those that are not as simple as their tasks could be, now that
+    their numbers are known. left: the tasks that have something to do."""
+    for template in templates:
+        template.close()
+    keys = {t: finished_key(t.task) for t in templates if t.task in left}
+    func.body.ops = [template.task for template in keys]
+    func.version += 1
+    cx.begin("numbers")
+    if not (keys and full_simplify(func, cx)):
+        return []
+    left.difference_update({template.task for template in keys}.difference(func.body.ops))
+    return [t for t, key in keys.items() if t.task not in left or finished_key(t.task) != key]
+
+
+class _Row(NamedTuple):
+    """An op of a body that each copy has for itself. args: of all ops so far, its operands; None if
+    it has none. number: the index of the number that it is, or -1. block: the number of its block.
+    regions: how many."""
+
+    code: int
+    type: Type
+    args: Callable[[list[Op]], Any] | None
+    single: bool
+    attr: Any
+    number: int
+    loc: Loc
+    block: int
+    regions: int
+
+
+class _Body:
+    """The body of a task, to be copied with other numbers. Ops in front of its loops that depend
+    neither on numbers nor on the task are those of all copies."""
+
+    def __init__(self, body: Block, numbers: dict[Op, int]) -> None:
+        """numbers: the index of each constant that is a number."""
+        assert body.owner is not None
+        ops = walk(body)
+        own = {body.owner, *numbers}
+        for op in ops:
+            if op.block is not body or op.regions or not own.isdisjoint(op.args):
+                own.add(op)
+        self._order: Final = [None if op in own else op for op in body.ops]
+        self._common: Final = [op for op in self._order if op is not None]
+        blocks = {body: 0}
+        places = {body.owner: 0}
+        for op in self._common:
+            places[op] = len(places)
+        self._rows: Final[list[_Row]] = []
+        for op in ops:
+            if op not in own:
+                continue
+            assert op.block is not None
+            args = itemgetter(*[places[a] for a in op.args]) if op.args else None
+            self._rows.append(_Row(
+                op.code, op.type, args, len(op.args) == 1, op.attr, numbers.get(op, -1), op.loc,
+                blocks[op.block], len(op.regions),
+            ))  # fmt: skip
+            places[op] = len(places)
+            for region in op.regions:
+                blocks[region] = len(blocks)
+
+    def copy(self, func: Func, task: Op, values: tuple[float, ...]) -> Block:
+        """A copy for ``task``, with other numbers."""
+        made = [task, *self._common]
+        body = Block(task)
+        blocks = [body]
+        number = func.next_id
+        for code, t, get, single, attr, value, loc, at, regions in self._rows:
+            block = blocks[at]
+            args = () if get is None else (get(made),) if single else get(made)
+            op = Op(code, t, args, attr if value < 0 else values[value], (), number, block, loc)
+            number += 1
+            block.ops.append(op)
+            made.append(op)
+            if regions:
+                op.regions = tuple([Block(op) for _ in range(regions)])
+                blocks += op.regions
+        func.next_id = number
+        own = iter(body.ops)
+        body.ops = [op or next(own) for op in self._order]
+        return body
