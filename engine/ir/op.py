@@ -87,13 +87,15 @@ class Func:
         the rules that gradients depend on). The passes that do so keep the value.
     graph: a device may record its tasks once and replay them.
     repeats: finished tasks that are equal to an earlier one, which their code is that of.
+    copies: finished tasks that are an earlier one, op by op, but for numbers and ids.
     shared: tasks that are set aside, or share their blocks (`passes.share_tasks.SharedTasks`). One
         that is set aside is not in the body; it has the earlier one as its operand, and no regions.
     """
 
     __slots__ = (
-        "autodiff", "body", "callees", "global_tmp_size", "graph", "loc", "name", "next_id",
-        "noalias", "origins", "params", "repeats", "results", "shared", "stage", "version",
+        "autodiff", "body", "callees", "copies", "global_tmp_size", "graph", "loc", "name",
+        "next_id", "noalias", "origins", "params", "repeats", "results", "shared", "stage",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -118,6 +120,7 @@ class Func:
         self.autodiff = "none"
         self.graph = False
         self.repeats: dict[Op, Op] = {}
+        self.copies: dict[Op, Op] = {}
         self.shared: Any = None
 
     def new_op(

@@ -229,6 +229,7 @@ class _Template:
             same = self._made.get(values)
             if same is None:
                 self._made[values], same = task, self.task
+                func.copies[task] = same
                 task.args, task.attr = (), self.task.attr
                 task.regions = self.task.regions[0], body.copy(func, task, values)
             elif same is not task:

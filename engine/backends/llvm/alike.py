@@ -14,20 +14,24 @@ those of a task before it runs. Full code has them in place, where LLVM's passes
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import compress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...analysis.uses import code_mask
-from ...ir import Op
+from ...ir import Func, Op, walk
 from ...ir import codes as C
 from ...ir.semantics import const_key
 from ...named_tuple import NamedTuple
 from ...passes.share_tasks import ALIKE
 from ...types import f32, f64, i32
 from .emitter import Emitter, ModuleState
-from .text import NUMBER, VALUE, constant
+from .text import NUMBER, VALUE, BodyText, body_text, constant
 
-__all__ = ["Described", "Pattern", "Shared", "describe"]
+if TYPE_CHECKING:
+    from .kernel import TaskBody
+
+__all__ = ["Described", "Patterns", "Shared"]
 
 _MOST: Final = 500
 """Ops of a task that is described: larger ones are few."""
@@ -49,19 +53,28 @@ _TOKEN: Final = re.compile(r"(?<=%[vi])(\d+)|\x01(\d+)\x02")
 
 class Described(NamedTuple):
     """A task. key: equal for tasks that are alike. ids: of the task and its ops. numbers: the ops
-    of the numbers that may differ."""
+    of the numbers that may differ. places: of these, and `fixed` of the other constants, among the
+    ops. values: of the latter."""
 
     key: tuple[object, ...]
     ids: list[int]
     numbers: list[Op]
+    places: list[int]
+    fixed: list[int]
+    values: tuple[object, ...]
+
+    def copy(self, task: Op, ops: list[Op]) -> Described:
+        """Of a task that is a copy of this one (see `Func.copies`)."""
+        values = tuple([const_key(ops[i].attr) for i in self.fixed])
+        return Described(
+            self.key if values == self.values else (*self.key, *values),
+            [task.id, *[op.id for op in ops]], [ops[i] for i in self.places],
+            self.places, self.fixed, values,
+        )  # fmt: skip
 
     def emitter(self, state: ModuleState, read_only: tuple[int, ...]) -> Emitter:
         """An emitter of the task that writes a mark for each of the numbers."""
         return _Marked(state, read_only, {op: f"\x01{i}\x02" for i, op in enumerate(self.numbers)})
-
-    def pattern(self, body: Emitter, name: str) -> Pattern:
-        """The text of the task and of others like it. body: its `emitter`; name: of the task."""
-        return Pattern(self, body, name)
 
     def texts(self) -> list[str]:
         """The numbers as operands."""
@@ -85,24 +98,27 @@ def describe(task: Op, ops: list[Op]) -> Described | None:
         numbers = [op for op in numbers if op not in inside]
     if not numbers:
         return None
-    places = dict(zip((task, *ops), range(len(ops) + 1), strict=True))
+    places = dict(zip((task, *ops), range(-1, len(ops)), strict=True))
     attrs = [const_key(op.attr) if op.code == C.CONST else op.attr for op in ops]
-    for op in numbers:
-        attrs[places[op] - 1] = None
+    opened = [places[op] for op in numbers]
+    fixed = [i for i in compress(range(len(ops)), codes.translate(_CONSTANT)) if i not in opened]
+    values = tuple([attrs[i] for i in fixed])
+    for i in opened:
+        attrs[i] = None
     nested = [op for op in ops if op.regions]
     for op in nested:
         if op.code == C.RANGE_FOR:
-            attrs[places[op] - 1] = op.attr._replace(loop_name="")
+            attrs[places[op]] = op.attr._replace(loop_name="")
     try:
         key = (
             codes, task.attr._replace(loop_name=""), *[op.type for op in ops], *attrs,
-            *[places[a] for op in ops for a in op.args], *[-len(op.args) for op in ops],
+            *[places[a] for op in ops for a in op.args], *[-2 - len(op.args) for op in ops],
             len(region.ops), *[len(inner.ops) for op in nested for inner in op.regions],
         )  # fmt: skip
         hash(key)
     except (KeyError, TypeError):  # a value of another task; an attribute that has no hash
         return None
-    return Described(key, [op.id for op in places], numbers)
+    return Described(key, [op.id for op in places], numbers, opened, fixed, values)
 
 
 def _inside_addresses(ops: list[Op], codes: bytes) -> set[Op]:
@@ -166,15 +182,12 @@ class Pattern:
         types = [VALUE[op.type.name] for op in like.numbers]
         self.shared: Final = Shared(name, self._filled(like.ids, named), types)
 
-    def lines(
-        self, like: Described
-    ) -> tuple[list[str], list[str], list[int], Shared, tuple[str, ...]]:
-        """Of another task: the head, the lines and the ids of its body, and how it shares code in
-        the first tier: see `TaskBody`."""
+    def text(self, like: Described) -> BodyText:
+        """The text of one of the tasks."""
         ids, head, numbers = like.ids, self._head, like.texts()
         lines = self._filled(ids, numbers)
         of = [ids[i] if i >= 0 else -1 for i in self._ids]
-        return lines[:head], lines[head:], of, self.shared, tuple(numbers)
+        return BodyText(self.body, lines[:head], lines[head:], of, self.shared, tuple(numbers))
 
     def _filled(self, ids: list[int], numbers: list[str]) -> list[str]:
         texts = [*map(str, ids), *numbers]
@@ -182,3 +195,71 @@ class Pattern:
         for at, gap in self._gaps:
             pieces[at] = texts[gap]
         return "".join(pieces).split("\n")
+
+
+class Patterns:
+    """The patterns of a kernel."""
+
+    def __init__(self, func: Func, state: ModuleState, bodies: list[TaskBody]) -> None:
+        """bodies: of the tasks that have their text; what `text` makes comes next."""
+        self._copies: Final = func.copies
+        self._copied: Final = set(func.copies.values())
+        self._state: Final = state
+        self._bodies: Final = bodies
+        self._kinds: Final[dict[tuple[object, ...], int]] = {}
+        self._described: Final[dict[Op, Described | None]] = {}
+        """Tasks that have copies."""
+        self._found: Final[dict[tuple[object, ...], Pattern | _First | None]] = {}
+        """By what tasks that are alike have in common: the first one, then the text of all; None if
+        each has a text of its own."""
+
+    def text(
+        self, task: Op, ops: list[Op], name: str, emitted: Callable[[Described | None], Emitter]
+    ) -> BodyText:
+        """The text of a task's body. ops: of the body. name: of the task. emitted: runs its
+        emitter, which writes marks for the numbers of what it is given."""
+        like = self._describe(task, ops)
+        if like is None:
+            return body_text(emitted(None))
+        found = self._found.get(like.key, _NEW)
+        if found is None:
+            return body_text(emitted(None))
+        if found is _NEW:
+            properties = len(self._state.properties)
+            body = emitted(None)
+            own = len(self._state.properties) > properties or bool(body.spans)  # have own numbers
+            self._found[like.key] = None if own else _First(like, len(self._bodies))
+            return body_text(body)
+        if isinstance(found, _First):
+            pattern = self._found[like.key] = Pattern(like, emitted(like), name)
+            first = self._bodies[found.body]
+            numbers = tuple(found.like.texts())
+            self._bodies[found.body] = first._replace(shared=pattern.shared, numbers=numbers)
+            found = pattern
+        assert isinstance(found, Pattern)
+        return found.text(like)
+
+    def _describe(self, task: Op, ops: list[Op]) -> Described | None:
+        source = self._copies.get(task)
+        if source is None:
+            like = describe(task, ops)
+            if like is not None:
+                kind = self._kinds.setdefault(like.key, len(self._kinds))
+                like = like._replace(key=(kind,))
+            if task in self._copied:
+                self._described[task] = like
+            return like
+        if source not in self._described:
+            self._describe(source, walk(source.regions[1]))
+        like = self._described[source]
+        return None if like is None else like.copy(task, ops)
+
+
+class _First(NamedTuple):
+    """The first task of a kind. body: its number among the bodies."""
+
+    like: Described
+    body: int
+
+
+_NEW: Final = _First(Described((), [], [], [], [], ()), -1)

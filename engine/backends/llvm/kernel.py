@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ...ir import Block, Callee, Func, Op, walk
@@ -30,10 +31,10 @@ from ..kernarg import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, Slot
 from .memory_ops import memset
-from .text import PLAIN, SIZE, VALUE, name_of, result_of
+from .text import PLAIN, SIZE, VALUE, BodyText, body_text, name_of, result_of
 
 if TYPE_CHECKING:
-    from .alike import Described, Pattern, Shared
+    from .alike import Described, Patterns, Shared
 
 __all__ = ["KernelText", "TaskBody", "lower_kernel"]
 
@@ -71,7 +72,6 @@ _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") els
 _WIDTH: Final = '"prefer-vector-width"'
 _MANY: Final = 16
 """Tasks of a kernel in which it is worth to look for tasks that are alike."""
-_OWN: Final = "own"
 _SMALL: Final = 500
 """Operations of a task that `outline` never cuts."""
 
@@ -92,18 +92,6 @@ class _Module:
         self.stops += [(at + line, weight) for line, weight in stops]
         self.lines += lines
         self.ids += ids if ids is not None else [-1] * len(lines)
-
-
-class _BodyText(NamedTuple):
-    """The text of a task's body. body: the emitter of it, or of one that is alike. head, lines,
-    ids: see `Statements`. shared, numbers: see `TaskBody`."""
-
-    body: Emitter
-    head: list[str]
-    lines: list[str]
-    ids: list[int]
-    shared: Shared | None = None
-    numbers: tuple[str, ...] = ()
 
 
 class _TaskCode(NamedTuple):
@@ -135,10 +123,11 @@ class _Kernel:
         self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
         self.made: Final[dict[Block, _TaskCode]] = {}
-        self.many: Final = len(func.tasks()) >= _MANY
-        self.patterns: Final[dict[tuple[object, ...], Pattern | str | None]] = {}
-        """By what tasks that are alike have in common, once there was one: the text of all further
-        ones, `_OWN` if each has a text of its own, None before there is a second."""
+        self.patterns: Patterns | None = None
+        if len(func.tasks()) >= _MANY:
+            from .alike import Patterns
+
+            self.patterns = Patterns(func, self.state, self.bodies)
         self.labels: Final = labels_of(func)
         self.known: Final[dict[tuple[object, ...], str]] = {}
         """Operands of values that headers have computed on every way to the current one."""
@@ -224,30 +213,16 @@ class _Kernel:
             ])  # fmt: skip
         return _TaskCode(task_meta(name, op), chunked, call, slots, body.asserts)
 
-    def _text(self, index: int, op: Op, name: str, chunked: bool) -> _BodyText:
+    def _text(self, index: int, op: Op, name: str, chunked: bool) -> BodyText:
         """The text of a task's body."""
-        like: Described | None = None
         ops = walk(op.regions[1])
-        if chunked and self.many:
-            from .alike import describe
-
-            like = describe(op, ops)
-        if like is not None and like.key in self.patterns:
-            found = self.patterns[like.key]
-            if found is None:
-                marked = self._emitted(index, op, ops, chunked, like)
-                found = self.patterns[like.key] = like.pattern(marked, name)
-            if not isinstance(found, str):
-                return _BodyText(found.body, *found.lines(like))
-        properties = len(self.state.properties)
-        body = self._emitted(index, op, ops, chunked)
-        if like is not None:
-            own = len(self.state.properties) > properties or bool(body.spans)  # have own numbers
-            self.patterns[like.key] = _OWN if own else None
-        return _BodyText(body, body.head, body.lines, body.ids)
+        emitted = partial(self._emitted, index, op, ops, chunked)
+        if chunked and self.patterns is not None:
+            return self.patterns.text(op, ops, name, emitted)
+        return body_text(emitted(None))
 
     def _emitted(
-        self, index: int, op: Op, ops: list[Op], chunked: bool, like: Described | None = None
+        self, index: int, op: Op, ops: list[Op], chunked: bool, like: Described | None
     ) -> Emitter:
         """The emitter of a body, once it has run. ops: its. like: if that is to be its pattern."""
         if like is None:

@@ -12,11 +12,12 @@ from ...named_tuple import NamedTuple
 from ...types import DataType, Type, f16, f32
 
 if TYPE_CHECKING:
+    from .alike import Shared
     from .emitter import Emitter
 
 __all__ = ["FAST", "FTZ", "MEMORY", "NUMBER", "ORDERED", "PLAIN", "PRODUCT", "SIZE", "START",
-           "VALUE", "Slot", "constant", "declared_call", "name_of", "names_of",
-           "result_of"]  # fmt: skip
+           "VALUE", "BodyText", "Slot", "body_text", "constant", "declared_call", "name_of",
+           "names_of", "result_of"]  # fmt: skip
 
 _INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
                 "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}  # fmt: skip
@@ -151,3 +152,20 @@ class Slot(NamedTuple):
             known = extents if "range(" in self.attributes else ""
             lines.append(f"  %{name} = load {ty}, {at}{known}")
         return lines
+
+
+class BodyText(NamedTuple):
+    """The text of a task's body. body: the emitter of it, or of one that is alike. head, lines,
+    ids: see `Statements`. shared, numbers: see `kernel.TaskBody`."""
+
+    body: Emitter
+    head: list[str]
+    lines: list[str]
+    ids: list[int]
+    shared: Shared | None = None
+    numbers: tuple[str, ...] = ()
+
+
+def body_text(body: Emitter) -> BodyText:
+    """The text that an emitter has written."""
+    return BodyText(body, body.head, body.lines, body.ids)
