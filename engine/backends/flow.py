@@ -29,13 +29,15 @@ from .base import Flow, KernelMeta, StackMeta, TaskMeta
 __all__ = ["flow_of", "flow_text", "holds", "labels_of", "repeats", "task_meta"]
 
 
-def task_meta(name: str, task: Op) -> TaskMeta:
-    """Return the facts about an ``offloaded`` op whose entry point is called ``name``."""
+def task_meta(name: str, task: Op, ops: list[Op] | None = None) -> TaskMeta:
+    """Return the facts about an ``offloaded`` op whose entry point is called ``name``. ops: of its
+    body, from `walk`."""
     attr = task.attr
     axes = 0 if attr.kind == "serial" else len(task.regions[0].ops[-1].args) // 2
-    ops = walk(task.regions[1])
+    if ops is None:
+        ops = walk(task.regions[1])
     stacks: tuple[StackMeta, ...] = ()
-    if any(op.code == C.AD_STACK_ALLOCA for op in ops):
+    if C.AD_STACK_ALLOCA in [op.code for op in ops]:
         from .stacks import stack_metas
 
         stacks = stack_metas(ops)

@@ -166,12 +166,11 @@ class Pattern:
         places = {op_id: i for i, op_id in enumerate(like.ids)}
         text = "\n".join([*body.head, *body.lines])
         pieces: list[str] = []
-        gaps: list[tuple[int, int]] = []
+        gaps: list[int] = []
         at = 0
         for found in _TOKEN.finditer(text):
             pieces += (text[at : found.start()], "")
-            gap = places[int(found[1])] if found[1] else len(places) + int(found[2])
-            gaps.append((len(pieces) - 1, gap))
+            gaps.append(places[int(found[1])] if found[1] else len(places) + int(found[2]))
             at = found.end()
         self._pieces: Final = [*pieces, text[at:]]
         self._gaps: Final = gaps
@@ -192,8 +191,7 @@ class Pattern:
     def _filled(self, ids: list[int], numbers: list[str]) -> list[str]:
         texts = [*map(str, ids), *numbers]
         pieces = self._pieces.copy()
-        for at, gap in self._gaps:
-            pieces[at] = texts[gap]
+        pieces[1::2] = [texts[gap] for gap in self._gaps]
         return "".join(pieces).split("\n")
 
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from ..kernarg.abi import LATE
@@ -78,7 +79,8 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
     at, weight = next(stops)
     block, left_out, in_entry = "", False, False
     loads: list[str] = []
-    for number, line in enumerate(lines):
+    for number in chain.from_iterable(_of_own(kernel.bodies, len(lines))):
+        line = lines[number]
         if left_out:
             left_out = line != "}"
             continue
@@ -99,7 +101,7 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
             last.clear()
             block = ""
             body = heads.get(number)
-            left_out = line[: line.find(")") + 1] in middle or _is_copy(body)
+            left_out = line[: line.find(")") + 1] in middle
             if left_out:
                 continue
             if body is not None:
@@ -149,9 +151,15 @@ def _number_loads(body: TaskBody) -> list[str]:
     return [f"  {NUMBER}{i} = load {ty}, ptr {_PLACE}{i}, align 8" for i, ty in enumerate(types)]
 
 
-def _is_copy(body: TaskBody | None) -> bool:
-    """True if another task has the code of this one."""
-    return body is not None and body.shared is not None and body.shared.name != body.name
+def _of_own(bodies: Sequence[TaskBody], count: int) -> list[range]:
+    """The lines of a text of ``count`` lines without tasks whose code is that of another."""
+    found: list[range] = []
+    begin = 0
+    for body in bodies:
+        if body.shared is not None and body.shared.name != body.name:
+            found.append(range(begin, body.line - 2))  # nor the lines that introduce it
+            begin = body.end
+    return [*found, range(begin, count)]
 
 
 def _shared_call(line: str, shared: _Shared) -> str:

@@ -40,11 +40,13 @@ __all__ = ["KernelText", "TaskBody", "lower_kernel"]
 
 
 class TaskBody(NamedTuple):
-    """A task's body in the text. line: where it begins. name: of the task's function. loads: lines
-    that load its arguments from the buffer. chunked: whether the thread pool runs it. shared: its
-    first-tier code, which others have, too. numbers: its own in there, as operands."""
+    """A task's body in the text. line: where it begins. end: the line after it and the function
+    that the thread pool runs, if it is ``chunked``. name: of that function. loads: lines that load
+    its arguments from the buffer. shared: its first-tier code, which others have, too. numbers: its
+    own in there, as operands."""
 
     line: int
+    end: int
     name: str
     loads: list[str]
     chunked: bool
@@ -179,9 +181,9 @@ class _Kernel:
     def _code(self, index: int, op: Op, name: str, what: str) -> _TaskCode:
         """The functions of a task. Equal tasks, which have the same blocks (see
         `passes.share_tasks`), share them."""
-        attr = op.attr
+        attr, ops = op.attr, walk(op.regions[1])
         chunked = attr.kind != "serial" and attr.unit == "chunk"
-        text = self._text(index, op, name, chunked)
+        text = self._text(index, op, ops, name, chunked)
         body, head, lines, ids = text.body, text.head, text.lines, text.ids
         numbers = ["i32 noundef %chunk"] if chunked else []
         if chunked and body.stacks is not None:
@@ -192,10 +194,8 @@ class _Kernel:
             self._outline(body, name, declared)
             head, lines, ids = body.head, body.lines, body.ids
         loads = [line for slot in slots for line in slot.load()]
-        self.bodies.append(TaskBody(
-            len(self.module.lines) + 2, name, loads, chunked, text.shared, text.numbers
-        ))  # fmt: skip
-        attributes = "#1" if _WIDTH in self.attributes else f"#1{_wide(op)}"
+        at = len(self.module.lines) + 2
+        attributes = "#1" if _WIDTH in self.attributes else f"#1{_wide(ops)}"
         params = ", ".join(["ptr noalias noundef align 64 %kernarg", *declared])
         start = f"define internal void @{name}.body({params}) {attributes} {{"
         self.module.add(["", what, start, "entry:", *head])
@@ -211,11 +211,12 @@ class _Kernel:
                 "", f"define internal void @{name}({params}) {PLAIN}", *loads,
                 f"  call void @{name}.body({call})", "  ret void", "}",
             ])  # fmt: skip
-        return _TaskCode(task_meta(name, op), chunked, call, slots, body.asserts)
+        end = len(self.module.lines)
+        self.bodies.append(TaskBody(at, end, name, loads, chunked, text.shared, text.numbers))
+        return _TaskCode(task_meta(name, op, ops), chunked, call, slots, body.asserts)
 
-    def _text(self, index: int, op: Op, name: str, chunked: bool) -> BodyText:
-        """The text of a task's body."""
-        ops = walk(op.regions[1])
+    def _text(self, index: int, op: Op, ops: list[Op], name: str, chunked: bool) -> BodyText:
+        """The text of a task's body, which holds ``ops``."""
         emitted = partial(self._emitted, index, op, ops, chunked)
         if chunked and self.patterns is not None:
             return self.patterns.text(op, ops, name, emitted)
@@ -384,7 +385,7 @@ class _Kernel:
             module.add(["failed:", f"  ret i32 {abi.ASSERTED}"])
         module.add(["}"])
         at = len(module.lines)
-        bodies = [body._replace(line=body.line + at) for body in self.bodies]
+        bodies = [body._replace(line=body.line + at, end=body.end + at) for body in self.bodies]
         module.add(self.module.lines, self.module.ids, self.module.stops)
         self._tail(module)
         meta = KernelMeta(
@@ -450,12 +451,13 @@ class _Kernel:
         module.add(state.property_lines())
 
 
-def _wide(task: Op) -> str:
-    """An attribute that allows vectors of 64 bytes, where they are known to be faster.
+def _wide(ops: list[Op]) -> str:
+    """An attribute that allows vectors of 64 bytes, where they are known to be faster. ops: of a
+    task.
 
     LLVM avoids them on processors that run slower after such an instruction.
     """
-    loops = [op for op in walk(task.regions[1]) if op.code == C.RANGE_FOR]
+    loops = [op for op in ops if op.code == C.RANGE_FOR]
     return f' {_WIDTH}="512"' if any(loop.attr.straight for loop in loops) else ""
 
 
