@@ -54,8 +54,8 @@ _LARGE: Final = 2.0**20
 
 
 def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> None:
-    """Call ``prepare`` with the first one of tasks that are alike as all that ``func`` has of them;
-    the others become copies of what that has become."""
+    """Call ``prepare`` while ``func`` has only the first of tasks that are alike; the others become
+    copies of the result."""
     order, params, stage = func.body.ops, func.params, func.stage
     templates = _templates(func)
     if not templates:
@@ -73,6 +73,7 @@ def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> No
     prepare()
     func.params, func.shared = params, None
     left = set(func.body.ops)
+    assert left.issubset(order)
     differing = _differing(func, cx, [t for t in templates if t.numbers], left)
     if differing:
         func.body.ops = [task for t in differing for task in t.separate(func, blocks)]
@@ -181,12 +182,14 @@ class _Template:
 
     def close(self) -> None:
         """Make the parameters the numbers that they were, behind the constants in front."""
-        body = self.task.regions[1]
+        header, body = self.task.regions
+        assert not any(op.code == C.ARG_LOAD and op.attr in self._params for op in walk(header))
         found: dict[int, Op] = {}
         repl: dict[Op, Op] = {}
         moved: set[Op] = set()
         for op in walk(body):
-            if op.code == C.ARG_LOAD and (index := self._params.get(op.attr, -1)) >= 0:
+            if op.code == C.ARG_LOAD and op.attr in self._params:
+                index = self._params[op.attr]
                 op.code, op.attr = C.CONST, self._own[index]
                 moved.add(op)
                 first = found.setdefault(index, op)
