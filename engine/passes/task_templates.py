@@ -11,9 +11,9 @@ the template is simplified once more as the task that it was: numbers that have 
 as those of two products, are computed only now. If anything changes, all are prepared one by one.
 
 So the IR is that of tasks which are all prepared, but for ids, locations and the order of
-constants. A number is an operand of arithmetic, comparisons and stores alone, and such that no rule
-tells it from others (see `_is_plain`). What keeps a task on its own in `share_tasks` does so here.
-The blocks are of use for the generation of code alone: equal tasks have the same, and those of a
+constants. A number is an operand of arithmetic, comparisons and stores alone, and of a kind that
+rules treat alike (see `_is_plain`). What keeps a task on its own in `share_tasks` does so here. The
+blocks are of use for the generation of code alone: equal tasks have the same, and those of a
 template have the same header, and the same ops in front of their loops.
 """
 
@@ -54,8 +54,8 @@ _LARGE: Final = 2.0**20
 
 
 def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> None:
-    """Call ``prepare`` with the first one of tasks that are alike as all that ``func`` has of them;
-    the others become copies of what that has become."""
+    """Call ``prepare`` while ``func`` has only the first of tasks that are alike; the others become
+    copies of the result."""
     order, params, stage = func.body.ops, func.params, func.stage
     templates = _templates(func)
     if not templates:
@@ -73,6 +73,7 @@ def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> No
     prepare()
     func.params, func.shared = params, None
     left = set(func.body.ops)
+    assert left.issubset(order)
     differing = _differing(func, cx, [t for t in templates if t.numbers], left)
     if differing:
         func.body.ops = [task for t in differing for task in t.separate(func, blocks)]
@@ -180,13 +181,15 @@ class _Template:
             self._params[op.attr] = index
 
     def close(self) -> None:
-        """Make the parameters the numbers that they were, behind the constants in front."""
-        body = self.task.regions[1]
+        """Make the parameters the numbers that they were, after the constants in front."""
+        header, body = self.task.regions
+        assert not any(op.code == C.ARG_LOAD and op.attr in self._params for op in walk(header))
         found: dict[int, Op] = {}
         repl: dict[Op, Op] = {}
         moved: set[Op] = set()
         for op in walk(body):
-            if op.code == C.ARG_LOAD and (index := self._params.get(op.attr, -1)) >= 0:
+            if op.code == C.ARG_LOAD and op.attr in self._params:
+                index = self._params[op.attr]
                 op.code, op.attr = C.CONST, self._own[index]
                 moved.add(op)
                 first = found.setdefault(index, op)
@@ -206,7 +209,7 @@ class _Template:
 
     def separate(self, func: Func, blocks: dict[Op, tuple[Block, ...]]) -> list[Op]:
         """Give those tasks that are not equal blocks of their own as they were, and return them.
-        blocks: those of the others, which it takes."""
+        blocks: those of the others; less those that are used."""
         first, (second, _, numbers) = self.task, self._second
         mapping = {second: first}
         first.attr, first.regions = second.attr, tuple([Block(first) for _ in first.regions])

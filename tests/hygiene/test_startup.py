@@ -210,9 +210,9 @@ OF_OTHER_KERNELS = {
     "passes.index_set_splitting", "passes.insert_nan_checks", "passes.instruments",
     "passes.map_to_grid", "passes.rules.logic", "passes.rules.power", "passes.share_tasks",
     "passes.simplify", "passes.split_blocked_axes", "passes.stage_shared", "passes.subgroup_reduce",
-    "passes.task_batches", "passes.tensor_products", "passes.tile_iterations",
-    "passes.tile_products", "passes.unreachable_code_elimination", "runtime.foreign",
-    "runtime.status",
+    "passes.task_batches", "passes.task_templates", "passes.tensor_products",
+    "passes.tile_iterations", "passes.tile_products", "passes.unreachable_code_elimination",
+    "runtime.foreign", "runtime.status",
 }  # fmt: skip
 
 
