@@ -186,8 +186,10 @@ def task_key(
         return None
     places: dict[Op, int] = dict(zip((task, *ops), range(len(ops) + 1), strict=True))
     attrs = [const_key(op.attr) if op.code == C.CONST else op.attr for op in ops]
-    for op in numbers:
-        attrs[places[op] - 1] = None
+    values: dict[object, int] = {}
+    for op in numbers:  # those that are the same one stay so
+        number = op.type, attrs[places[op] - 1]
+        attrs[places[op] - 1] = None, values.setdefault(number, len(values))
     try:
         key = (
             task.attr, codes, *[op.type for op in ops], *attrs,

@@ -174,11 +174,14 @@ class _Template:
 
     def open(self, param: _Parameters) -> None:
         """Make the numbers parameters."""
-        ranks: dict[Type, int] = {}
+        found: dict[tuple[Type, float], int] = {}
         for index, op in enumerate(self.numbers):
-            rank = ranks[op.type] = ranks.get(op.type, -1) + 1
-            op.code, op.attr = C.ARG_LOAD, param(op.type, rank)
-            self._params[op.attr] = index
+            number = op.type, op.attr
+            if number not in found:
+                rank = sum([t is op.type for t, _ in found])
+                found[number] = param(op.type, rank)
+                self._params[found[number]] = index
+            op.code, op.attr = C.ARG_LOAD, found[number]
 
     def close(self) -> None:
         """Make the parameters the numbers that they were, after the constants in front."""
