@@ -162,8 +162,9 @@ def _build(
         from .real_functions import finish
 
         finish(func, config)
-    # One that inlined calls would keep the locations of all that it inlined.
-    decl.src.locs = {node: loc for node, loc in context.locs.items() if not loc.has_inlined}
+    if trees.keeps(decl):
+        # One that inlined calls would keep the locations of all that it inlined.
+        decl.src.locs = {node: loc for node, loc in context.locs.items() if not loc.has_inlined}
     seconds = time.perf_counter() - started
     return BuildResult(
         func, fb.notices, tuple(fb.bindings), tuple(fb.used), seconds, (decl, *fb.funcs),
