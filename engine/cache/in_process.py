@@ -111,12 +111,13 @@ class InProcessCache(Recent[_Kept]):
             return None
         from .codec import moved
 
-        return moved(found.artifact, found.functions, tuple(functions))
+        artifact = _without_task_locations(found.artifact)
+        return moved(artifact, found.functions, tuple(functions))
 
     def put(self, key: str, artifact: Artifact, functions: Sequence[Function]) -> None:
         """Keep an artifact, in place of an older one; one that alone is too large is not kept."""
         texts = sum(map(len, artifact.texts.values()))
-        kept = _Kept(_without_task_locations(artifact), tuple(functions))
+        kept = _Kept(artifact, tuple(functions))
         with self._lock:
             self._drop(key)
             self._insert(key, kept, _OVERHEAD + len(artifact.code) + texts)

@@ -23,7 +23,7 @@ from ..backends.base import program_ended
 from ..cache.locations import Function, functions_of
 from ..cache.observe import BYPASS, OFF, Observation
 from ..cache.offline import Slot
-from ..cache.parts import Part, key_of
+from ..cache.parts import Part
 from ..errors import BackendUnavailableError, QuadrantsCompilationError
 from . import recording, slow_compile
 from .compile import Compiled, CompileRequest, FullCompile, Layers, collector_pause, compile_kernel
@@ -243,7 +243,7 @@ class _Asked(_Shown):
         offline = self.program.offline
         functions = functions_of(build.decls)
         parts = offline.parts(build.func, functions, request.noalias)
-        artifact = self._find(request, functions, key_of(parts), parts)
+        artifact = self._find(request, functions, offline.key(parts), parts)
         if artifact is not None:
             compiled = self._loaded(request, artifact, build.plan)
             if compiled is not None:
