@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -169,11 +168,8 @@ class Offline:
         if artifact.later is None:
             return _write(store, slot, artifact, about)
         if artifact.first is not None:
-            from . import folder
-
             known = about()  # as below
-            with suppress(OSError):  # the write says so
-                folder.create(store.root, store.folder)
+            store.prepare()
             artifact.first.pending.then(
                 lambda: _write_full(store, slot, artifact, known),
                 lambda: _order(self._config, slot, artifact, known),

@@ -214,6 +214,7 @@ class _Asked(_Shown):
         self.arguments: Final = arguments
         self.first: Final = first
         self.lookup: LookupResult | None = None
+        self._facts: dict[str, Any] | None = None
 
     def known(self, request: CompileRequest) -> Compiled | None:
         """The kernel, if fastcache knows its key in the offline cache, and that has its code."""
@@ -294,9 +295,11 @@ class _Asked(_Shown):
         """A function that makes the description of an entry; it imports `about` when called."""
 
         def made() -> dict[str, Any]:
-            from .about import about_of
+            from .about import facts_of, with_key
 
-            return about_of(build, parts, self.clock.timings)
+            if self._facts is None:
+                self._facts = facts_of(build)
+            return with_key(self._facts, parts, self.clock.timings)
 
         return made
 
