@@ -92,7 +92,7 @@ class Offline:
         return kernel_parts(func, functions, self.common, noalias, locations)
 
     def key(self, parts: Sequence[Part]) -> str:
-        """The key of `parts`, most of which have their text already."""
+        """The key that `parts` make; those that all kernels share have their text already."""
         end = 1 + len(self.common)
         return key_of_text(text_of(parts[:1]) + self._common_text + text_of(parts[end:]))
 

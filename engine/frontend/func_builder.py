@@ -81,7 +81,7 @@ _PROMOTES: Final = [info.result == "promote" for info in C.CODES]
 _OF_C: Final = (BuiltinFunctionType, type)
 _NUMBERS: Final = frozenset((bool, float, int))
 _INTEGERS: Final = (int, np.integer)
-_REALS: Final = (float, np.floating)
+_FLOATS: Final = (float, np.floating)
 _SPAN: Final = attrgetter("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 
@@ -434,7 +434,7 @@ class FuncBuilder(MemoryAccess):
             value = int(value)
             self.check_integer(value, node)
             return self.emit(node, C.CONST, (), value, self.default_ip)
-        if issubclass(kind, _REALS):
+        if issubclass(kind, _FLOATS):
             t = self.default_fp
             return self.emit(node, C.CONST, (), normalize(float(value), t), t)
         raise self.not_scalar(value, node)
