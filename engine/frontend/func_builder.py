@@ -34,6 +34,7 @@ from ..errors import (
 )
 from ..ir import Block, Func, Loc, Op, get_loc, normalize, result_type
 from ..ir import codes as C
+from ..ir.loc import ROOTS, new_root
 from ..named_tuple import NamedTuple
 from ..signals import of_signal_handler
 from ..types import (
@@ -274,10 +275,11 @@ class FuncBuilder(MemoryAccess):
         context = self.context
         line, col, end_line, end = _SPAN(node)
         file, name, inlined = context.file, context.name, context.inlined
+        key = line, col, end_line, end, file, name  # as in `get_loc`
         if inlined is None:
-            found = get_loc(file, line, col, end_line, end, name)
-        else:  # as `get_loc` does
-            key = line, col, end_line, end, file, name
+            held = ROOTS.get(key)
+            found = (held and held()) or new_root(key)
+        else:
             found = inlined.get(key)
             if found is None:
                 found = Loc(file, line, col, end_line, end, name, context.call)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 from weakref import ref
 
-__all__ = ["UNKNOWN", "Loc", "forget_inlined", "get_loc"]
+__all__ = ["ROOTS", "UNKNOWN", "Loc", "forget_inlined", "get_loc", "new_root"]
 
 _Key = tuple[int, int, int, int, str, str]
 
@@ -86,8 +86,8 @@ class Loc:
         return f"{self.file}:{self.line}:{self.col}"
 
 
-_refs: Final[dict[_Key, ref[Loc]]] = {}
-"""Those of `_roots`, which `get_loc` reads for every node of a kernel."""
+ROOTS: Final[dict[_Key, ref[Loc]]] = {}
+"""Locations without a parent; a dead reference is none. The frontend asks for each of its nodes."""
 
 
 class _Roots:
@@ -100,7 +100,7 @@ class _Roots:
     __slots__ = ("_callers", "_limit", "_refs")
 
     def __init__(self) -> None:
-        self._refs: Final = _refs
+        self._refs: Final = ROOTS
         self._callers: dict[tuple[str, str], list[ref[Loc]]] = {}
         self._limit = 1024
 
@@ -114,7 +114,7 @@ class _Roots:
         return [loc for loc in held if loc is not None]
 
     def made(self, key: _Key) -> Loc:
-        """A new location with these values."""
+        """A new location with these values, which `ROOTS` lacks."""
         line, col, end_line, end_col, file, func = key
         loc = Loc(file, line, col, end_line, end_col, func, None)
         refs = self._refs
@@ -128,6 +128,8 @@ class _Roots:
 
 
 _roots: Final = _Roots()
+new_root: Final = _roots.made
+"""Makes a location without a parent."""
 
 
 def get_loc(
@@ -143,8 +145,8 @@ def get_loc(
     end_line = end_line or line
     key = (line, col, end_line, end_col, file, func)
     if parent is None:
-        held = _refs.get(key)
-        return (held and held()) or _roots.made(key)
+        held = ROOTS.get(key)
+        return (held and held()) or new_root(key)
     table = parent.inlined()
     found = table.get(key)
     if found is None:
