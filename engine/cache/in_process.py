@@ -23,13 +23,15 @@ _OVERHEAD: Final = 4096
 
 
 class _Kept:
-    """An artifact. functions: those it was made from. written: see `InProcessCache.owes`."""
+    """An artifact. functions: those it was made from. written: see `InProcessCache.owes`. shared:
+    the artifact has the form that other kernels use, too."""
 
-    __slots__ = ("artifact", "functions", "written")
+    __slots__ = ("artifact", "functions", "shared", "written")
 
     def __init__(self, artifact: Artifact, functions: tuple[Function, ...]) -> None:
         self.artifact = artifact
         self.functions = functions
+        self.shared = False
         self.written: set[tuple[str, str]] = set()
 
 
@@ -111,12 +113,14 @@ class InProcessCache(Recent[_Kept]):
             return None
         from .codec import moved
 
+        if not found.shared:  # few artifacts are used again
+            found.artifact, found.shared = _without_task_locations(found.artifact), True
         return moved(found.artifact, found.functions, tuple(functions))
 
     def put(self, key: str, artifact: Artifact, functions: Sequence[Function]) -> None:
         """Keep an artifact, in place of an older one; one that alone is too large is not kept."""
         texts = sum(map(len, artifact.texts.values()))
-        kept = _Kept(_without_task_locations(artifact), tuple(functions))
+        kept = _Kept(artifact, tuple(functions))
         with self._lock:
             self._drop(key)
             self._insert(key, kept, _OVERHEAD + len(artifact.code) + texts)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +22,7 @@ from ..named_tuple import NamedTuple
 from .in_process import IN_PROCESS
 from .locations import Function
 from .observe import DAMAGED, HIT, OFF, Observation
-from .parts import Part
+from .parts import Part, key_of_text, text_of
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact, Backend
@@ -70,6 +69,7 @@ class Offline:
         self._config: Final = config
         self._backend: Final = backend
         self._common: tuple[Part, ...] | None = None
+        self._common_text = ""
         self._store: Store | None = None
         self._late: list[tuple[Store, Slot, Artifact, About]] = []
 
@@ -80,6 +80,7 @@ class Offline:
             from .keys import common_parts
 
             self._common = common_parts(self._config, self._backend)
+            self._common_text = text_of(self._common)
         return self._common
 
     def parts(self, func: Func, functions: Sequence[Function], noalias: bool) -> tuple[Part, ...]:
@@ -89,6 +90,11 @@ class Offline:
         config = self._config
         locations = config.debug or config.check_out_of_bound or self._backend.keeps_locations
         return kernel_parts(func, functions, self.common, noalias, locations)
+
+    def key(self, parts: Sequence[Part]) -> str:
+        """The key that `parts` make; those that all kernels share have their text already."""
+        end = 1 + len(self.common)
+        return key_of_text(text_of(parts[:1]) + self._common_text + text_of(parts[end:]))
 
     @property
     def store(self) -> Store | None:
@@ -162,11 +168,8 @@ class Offline:
         if artifact.later is None:
             return _write(store, slot, artifact, about)
         if artifact.first is not None:
-            from . import folder
-
             known = about()  # as below
-            with suppress(OSError):  # the write says so
-                folder.create(store.root, store.folder)
+            store.prepare()
             artifact.first.pending.then(
                 lambda: _write_full(store, slot, artifact, known),
                 lambda: _order(self._config, slot, artifact, known),

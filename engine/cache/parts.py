@@ -26,7 +26,9 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-__all__ = ["KEY_LENGTH", "Part", "checksum", "config_parts", "digest", "key_of"]
+__all__ = [
+    "KEY_LENGTH", "Part", "checksum", "config_parts", "digest", "key_of", "key_of_text", "text_of",
+]  # fmt: skip
 
 KEY_LENGTH: Final = 40
 """Characters of a key: hexadecimal digits."""
@@ -53,12 +55,21 @@ def digest(text: str | bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def key_of(parts: Iterable[tuple[str, str]]) -> str:
-    """The key that parts make: `KEY_LENGTH` hexadecimal digits."""
+def text_of(parts: Iterable[tuple[str, str]]) -> str:
+    """The text of parts in what a key is a digest of."""
     # Lengths keep a value that holds a separator from reading like two parts.
-    pieces = [f"{len(name)} {len(value)} {name}{value}" for name, value in parts]
-    data = "".join(pieces).encode("utf-8", "surrogatepass")
+    return "".join([f"{len(name)} {len(value)} {name}{value}" for name, value in parts])
+
+
+def key_of_text(text: str) -> str:
+    """The key of parts with this `text_of`: `KEY_LENGTH` hexadecimal digits."""
+    data = text.encode("utf-8", "surrogatepass")
     return blake2b(data, digest_size=KEY_LENGTH // 2).hexdigest()
+
+
+def key_of(parts: Iterable[tuple[str, str]]) -> str:
+    """The key that parts make."""
+    return key_of_text(text_of(parts))
 
 
 _EITHER: Final = ("any", "cpu", "gpu")

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from ..named_tuple import NamedTuple
@@ -105,7 +106,9 @@ class Store:
     writes entries, too: those that only the studio reads, which change no answer of a program.
     """
 
-    __slots__ = ("even_dry", "folder", "layer", "remote", "root", "rules", "statistics")
+    __slots__ = (
+        "_prepared", "even_dry", "folder", "layer", "remote", "root", "rules", "statistics",
+    )  # fmt: skip
 
     def __init__(
         self, root: str, layer: str, rules: cleaning.Rules, even_dry: bool = False
@@ -115,6 +118,7 @@ class Store:
         self.folder = f"{root}/{layer}"
         self.statistics = Statistics()
         self.remote: Remote | None = None
+        self._prepared = False
 
     # ---- use
 
@@ -186,6 +190,16 @@ class Store:
         self.statistics.stored += 1
         cleaning.after_write(self.root, self.rules, len(data), str(about.get("engine", "")))
         return True
+
+    def prepare(self) -> None:
+        """Make the folder for entries that another process writes later, which makes none.
+
+        Once: a folder that is removed while the program runs is made again by its own writes alone.
+        """
+        if not self._prepared:
+            with suppress(OSError):  # the write says so
+                folder.create(self.root, self.folder)
+                self._prepared = True
 
     def _put(self, name: str, data: bytes) -> None:
         if len(data) > entry.MAX_SIZE:

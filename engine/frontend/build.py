@@ -92,6 +92,13 @@ def _without_gradients(fb: FuncBuilder, tree: ast.FunctionDef) -> None:
             )  # fmt: skip
 
 
+def _keep_locations(decl: KernelDecl, context: FuncContext) -> None:
+    """Keep the locations of a kernel's nodes for the next build, if its tree is kept."""
+    if trees.keeps(decl):
+        # One that inlined calls would keep the locations of all that it inlined.
+        decl.src.locs = {node: loc for node, loc in context.locs.items() if not loc.has_inlined}
+
+
 def build(
     decl: KernelDecl, spec_keys: Sequence[Any], config: CompileConfig, quiet: bool = False
 ) -> BuildResult:
@@ -162,8 +169,7 @@ def _build(
         from .real_functions import finish
 
         finish(func, config)
-    # One that inlined calls would keep the locations of all that it inlined.
-    decl.src.locs = {node: loc for node, loc in context.locs.items() if not loc.has_inlined}
+    _keep_locations(decl, context)
     seconds = time.perf_counter() - started
     return BuildResult(
         func, fb.notices, tuple(fb.bindings), tuple(fb.used), seconds, (decl, *fb.funcs),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from ..errors import (
     QuadrantsCompilationError,
@@ -21,10 +21,14 @@ from .values import describe, is_static
 expression(ast.Compare)(compare)
 
 
+_UNKNOWN: Final = frozenset((bytes, complex, type(...)))
+"""Classes of constants that kernels do not have."""
+
+
 @expression(ast.Constant)
 def _constant(fb: FuncBuilder, node: ast.Constant) -> Any:
     value = node.value
-    if isinstance(value, bytes | complex) or value is ...:
+    if value.__class__ in _UNKNOWN:
         raise fb.not_scalar(value, node)
     return value
 

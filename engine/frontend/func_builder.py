@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Final, NoReturn, TypeVar, cast
 
@@ -33,6 +34,7 @@ from ..errors import (
 )
 from ..ir import Block, Func, Loc, Op, get_loc, normalize, result_type
 from ..ir import codes as C
+from ..ir.loc import ROOTS, new_root
 from ..named_tuple import NamedTuple
 from ..signals import of_signal_handler
 from ..types import (
@@ -79,6 +81,9 @@ _USEFUL: Final = frozenset((
 _PROMOTES: Final = [info.result == "promote" for info in C.CODES]
 _OF_C: Final = (BuiltinFunctionType, type)
 _NUMBERS: Final = frozenset((bool, float, int))
+_INTEGERS: Final = (int, np.integer)
+_FLOATS: Final = (float, np.floating)
+_SPAN: Final = attrgetter("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 
 class Notice(NamedTuple):
@@ -263,21 +268,23 @@ class FuncBuilder(MemoryAccess):
 
     def loc(self, node: ast.AST) -> Loc:
         """The location of a node, with the calls it was inlined through."""
+        return self.context.locs.get(node) or self._new_loc(node)
+
+    def _new_loc(self, node: ast.AST) -> Loc:
+        """`loc` of a node that it was not asked for yet."""
         context = self.context
-        found = context.locs.get(node)
-        if found is None:
-            n: Any = node
-            file, name, inlined = context.file, context.name, context.inlined
-            line, col, end_line, end = n.lineno, n.col_offset, n.end_lineno, n.end_col_offset
-            if inlined is None:
-                found = get_loc(file, line, col, end_line, end, name)
-            else:  # as `get_loc` does
-                key = line, col, end_line, end, file, name
-                found = inlined.get(key)
-                if found is None:
-                    found = Loc(file, line, col, end_line, end, name, context.call)
-                    inlined[key] = found
-            context.locs[node] = found
+        line, col, end_line, end = _SPAN(node)
+        file, name, inlined = context.file, context.name, context.inlined
+        key = line, col, end_line, end, file, name  # as in `get_loc`
+        if inlined is None:
+            held = ROOTS.get(key)
+            found = (held and held()) or new_root(key)
+        else:
+            found = inlined.get(key)
+            if found is None:
+                found = Loc(file, line, col, end_line, end, name, context.call)
+                inlined[key] = found
+        context.locs[node] = found
         return found
 
     def head(self, node: ast.AST, last: ast.AST) -> Loc:
@@ -383,11 +390,10 @@ class FuncBuilder(MemoryAccess):
             else:
                 types = tuple([a.type for a in args])
                 type = result_type(code, types, self.default_fp) or void
-        locs = self.context.locs
+        loc = self.context.locs.get(node) or self._new_loc(node)
         func = self.func
         number = func.next_id
         func.next_id = number + 1
-        loc = locs[node] if node in locs else self.loc(node)
         op = Op(code, type, args, attr, (), number, self.block, loc)
         if regions:
             op.regions = tuple([Block(op) for _ in range(regions)])
@@ -426,11 +432,11 @@ class FuncBuilder(MemoryAccess):
             return value
         if kind is bool or kind is np.bool_:
             return self.emit(node, C.CONST, (), int(value), u1)
-        if kind is int or issubclass(kind, int | np.integer):
+        if issubclass(kind, _INTEGERS):
             value = int(value)
             self.check_integer(value, node)
             return self.emit(node, C.CONST, (), value, self.default_ip)
-        if kind is float or issubclass(kind, float | np.floating):
+        if issubclass(kind, _FLOATS):
             t = self.default_fp
             return self.emit(node, C.CONST, (), normalize(float(value), t), t)
         raise self.not_scalar(value, node)

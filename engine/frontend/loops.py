@@ -37,6 +37,7 @@ __all__ = ["field_extents"]
 _BREAK: Final = "static break"
 _CONTINUE: Final = "static continue"
 _NO_CONFIG: Final = LoopConfig()
+_SEVERAL: Final = (ast.Tuple, ast.List)
 
 
 @statement(ast.For)
@@ -157,7 +158,7 @@ def _bound(fb: FuncBuilder, value: Any, node: ast.expr) -> Op:
 
 def _targets(fb: FuncBuilder, node: ast.For) -> list[ast.Name]:
     t = node.target
-    targets = t.elts if isinstance(t, ast.Tuple | ast.List) else [t]
+    targets = t.elts if isinstance(t, _SEVERAL) else [t]
     for target in targets:
         if not isinstance(target, ast.Name):
             raise fb.syntax_error("Loop variables must be plain names", target)
@@ -171,9 +172,9 @@ def _targets(fb: FuncBuilder, node: ast.For) -> list[ast.Name]:
 
 def _check_count(fb: FuncBuilder, node: ast.For, axes: int, grouped: bool, kind: str) -> None:
     t = node.target
-    count = len(t.elts) if isinstance(t, ast.Tuple | ast.List) else 1
+    count = len(t.elts) if isinstance(t, _SEVERAL) else 1
     if grouped:
-        if count != 1 or isinstance(t, ast.Tuple | ast.List):
+        if count != 1 or isinstance(t, _SEVERAL):
             text = "Group for should have 1 loop target, found " + str(count)
             raise fb.syntax_error(text, t, "the one variable is the index vector: I[0], I[1], ...")
         return

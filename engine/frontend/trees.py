@@ -59,6 +59,11 @@ class Trees:
                 del self._decls[decl]
                 self._most -= lines
 
+    @staticmethod
+    def keeps(decl: KernelDecl | FuncDecl) -> bool:
+        """True if the tree of a function that was used last is kept."""
+        return decl.end_line - decl.line < _KEPT - _KEPT // 8
+
     def used(self, decls: Iterable[KernelDecl | FuncDecl]) -> None:
         """Note the functions that a build has read; called within it."""
         with self._lock:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 from weakref import ref
 
-__all__ = ["UNKNOWN", "Loc", "forget_inlined", "get_loc"]
+__all__ = ["ROOTS", "UNKNOWN", "Loc", "forget_inlined", "get_loc", "new_root"]
 
 _Key = tuple[int, int, int, int, str, str]
 
@@ -86,6 +86,10 @@ class Loc:
         return f"{self.file}:{self.line}:{self.col}"
 
 
+ROOTS: Final[dict[_Key, ref[Loc]]] = {}
+"""Locations without a parent; a dead reference is none. The frontend asks for each of its nodes."""
+
+
 class _Roots:
     """The locations without a parent, each as long as an op holds it.
 
@@ -96,14 +100,9 @@ class _Roots:
     __slots__ = ("_callers", "_limit", "_refs")
 
     def __init__(self) -> None:
-        self._refs: dict[_Key, ref[Loc]] = {}
+        self._refs: Final = ROOTS
         self._callers: dict[tuple[str, str], list[ref[Loc]]] = {}
         self._limit = 1024
-
-    def get(self, key: _Key) -> Loc | None:
-        """The location with these values, if there is one."""
-        found = self._refs.get(key)
-        return None if found is None else found()
 
     def inlines(self, loc: Loc) -> None:
         """Note that a call was inlined at ``loc``."""
@@ -114,7 +113,10 @@ class _Roots:
         held = [held() for held in self._callers.pop((file, func), ())]
         return [loc for loc in held if loc is not None]
 
-    def __setitem__(self, key: _Key, loc: Loc) -> None:
+    def made(self, key: _Key) -> Loc:
+        """A new location with these values, which `ROOTS` lacks."""
+        line, col, end_line, end_col, file, func = key
+        loc = Loc(file, line, col, end_line, end_col, func, None)
         refs = self._refs
         refs[key] = ref(loc)
         if len(refs) > self._limit:
@@ -122,9 +124,12 @@ class _Roots:
                 if held() is None and refs.get(old) is held:
                     refs.pop(old, None)
             self._limit = max(1024, 2 * len(refs))
+        return loc
 
 
 _roots: Final = _Roots()
+new_root: Final = _roots.made
+"""Makes a location without a parent."""
 
 
 def get_loc(
@@ -139,7 +144,10 @@ def get_loc(
     """The one Loc with these values (compare with ``is``)."""
     end_line = end_line or line
     key = (line, col, end_line, end_col, file, func)
-    table = _roots if parent is None else parent.inlined()
+    if parent is None:
+        held = ROOTS.get(key)
+        return (held and held()) or new_root(key)
+    table = parent.inlined()
     found = table.get(key)
     if found is None:
         found = table[key] = Loc(file, line, col, end_line, end_col, func, parent)

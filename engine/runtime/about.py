@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..frontend.build import BuildResult
     from ..frontend.captures import Capture
 
-__all__ = ["about_of", "captures_of", "value_text"]
+__all__ = ["about_of", "captures_of", "facts_of", "value_text", "with_key"]
 
 _LONGEST: Final = 120
 _ORIGINS: Final = frozenset({"global", "closure", "argument", "default"})
@@ -34,7 +34,11 @@ def about_of(
     build: BuildResult, parts: Sequence[Part], timings: Mapping[str, float]
 ) -> dict[str, Any]:
     """The description of an entry with a key of ``parts``; see `cache.store`."""
-    named = dict(parts)
+    return with_key(facts_of(build), parts, timings)
+
+
+def facts_of(build: BuildResult) -> dict[str, Any]:
+    """The part of a description that all entries of a compile share."""
     kernel = build.decls[0]
     sources = [
         {"name": decl.qualname, "file": decl.file, "line": decl.line,
@@ -45,12 +49,22 @@ def about_of(
         "kernel": kernel.qualname,
         "file": kernel.file,
         "line": kernel.line,
-        "engine": named["engine"],
-        "backend": named["backend"],
-        "parts": named,
         "sources": sources,
         "captures": list(captures_of(build.captures)),
         "params": [param_text(p) for p in build.func.params],
+    }
+
+
+def with_key(
+    facts: dict[str, Any], parts: Sequence[Part], timings: Mapping[str, float]
+) -> dict[str, Any]:
+    """The description of an entry: `facts_of` its compile, and the parts of its key."""
+    named = dict(parts)
+    return {
+        **facts,
+        "engine": named["engine"],
+        "backend": named["backend"],
+        "parts": named,
         "ms": {name.removesuffix("_ms"): ms for name, ms in timings.items()},
     }
 

@@ -23,7 +23,7 @@ from ..backends.base import program_ended
 from ..cache.locations import Function, functions_of
 from ..cache.observe import BYPASS, OFF, Observation
 from ..cache.offline import Slot
-from ..cache.parts import Part, key_of
+from ..cache.parts import Part
 from ..errors import BackendUnavailableError, QuadrantsCompilationError
 from . import recording, slow_compile
 from .compile import Compiled, CompileRequest, FullCompile, Layers, collector_pause, compile_kernel
@@ -214,6 +214,7 @@ class _Asked(_Shown):
         self.arguments: Final = arguments
         self.first: Final = first
         self.lookup: LookupResult | None = None
+        self._facts: dict[str, Any] | None = None
 
     def known(self, request: CompileRequest) -> Compiled | None:
         """The kernel, if fastcache knows its key in the offline cache, and that has its code."""
@@ -243,7 +244,7 @@ class _Asked(_Shown):
         offline = self.program.offline
         functions = functions_of(build.decls)
         parts = offline.parts(build.func, functions, request.noalias)
-        artifact = self._find(request, functions, key_of(parts), parts)
+        artifact = self._find(request, functions, offline.key(parts), parts)
         if artifact is not None:
             compiled = self._loaded(request, artifact, build.plan)
             if compiled is not None:
@@ -294,9 +295,11 @@ class _Asked(_Shown):
         """A function that makes the description of an entry; it imports `about` when called."""
 
         def made() -> dict[str, Any]:
-            from .about import about_of
+            from .about import facts_of, with_key
 
-            return about_of(build, parts, self.clock.timings)
+            if self._facts is None:
+                self._facts = facts_of(build)
+            return with_key(self._facts, parts, self.clock.timings)
 
         return made
 

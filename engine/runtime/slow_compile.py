@@ -5,10 +5,12 @@ It is printed once a process, and only where stderr is a terminal: never into a 
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Final
 
 from .. import logs as log
@@ -20,6 +22,12 @@ _AFTER: Final = 1.0
 
 _shown = False
 _compiles = 0
+_running: Final[dict[int, tuple[str, float]]] = {}
+"""The kernels that are being compiled and when that began, by the number of the compile."""
+_watcher: threading.Thread | None = None
+_pause: Final = threading.Event()  # which no one sets
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.clear)  # other threads go on in the parent alone
 
 
 @contextmanager
@@ -27,16 +35,37 @@ def noted(kernel: str) -> Generator[None]:
     """Within this context a kernel is compiled."""
     global _compiles
     _compiles += 1
+    number = _compiles
     if _shown or not log.enabled("info") or not _is_terminal():
         yield
         return
-    timer = threading.Timer(_AFTER, _show, (kernel, _compiles))
-    timer.daemon = True
-    timer.start()
+    _running[number] = kernel, monotonic()
+    _begin_to_watch()
     try:
         yield
     finally:
-        timer.cancel()
+        _running.pop(number, None)
+
+
+def _begin_to_watch() -> None:
+    """Have a thread watch what is running: a timer for each compile would cost it 0.07 ms."""
+    global _watcher
+    if _watcher is None or not _watcher.is_alive():  # as in a forked child
+        _watcher = threading.Thread(target=_watch, name="qd-slow-compile", daemon=True)
+        _watcher.start()
+
+
+def _watch() -> None:
+    """Print the line for the first compile that is slow; end when nothing was compiled for long."""
+    while not _shown:
+        known = list(_running.items())
+        for number, (kernel, began) in known:
+            if monotonic() - began >= _AFTER:
+                _show(kernel, number)
+                return
+        _pause.wait(min([_AFTER, *[began + _AFTER - monotonic() for _, (_, began) in known]]))
+        if not known and not _running:
+            return
 
 
 def _is_terminal() -> bool:

@@ -66,7 +66,7 @@ STOPPED = """
 import os, signal
 from qd_studio.engine.backends.cpu import background, host
 background._ensure_thread()
-next(iter(scale.launchers.variants.values())).executable._pending._done.wait(60)
+next(iter(scale.launchers.variants.values())).executable._pending.wait(60)
 with background._passing:
     pass  # its cache entry is written
 os.kill(background._process.pid, signal.SIGSTOP)

@@ -46,7 +46,7 @@ class Pending:
 
     estimate: seconds that it needs to be made. spent: seconds of launches of first-tier code so
     far. orders: make what the helper needs to write it to the caches that wait for it. lost: the
-    helper could not make it.
+    helper could not make it. ready: `finish` returns at once.
     """
 
     def __init__(self, job: Job) -> None:
@@ -58,12 +58,7 @@ class Pending:
         self._code: bytes | None = None
         self._error: Exception | None = None
         self._then: list[Callable[[], None]] = []
-        self._done = threading.Event()
-
-    @property
-    def ready(self) -> bool:
-        """True if `finish` returns at once."""
-        return self._done.is_set()
+        self.ready = False
 
     @property
     def overdue(self) -> bool:
@@ -78,7 +73,8 @@ class Pending:
 
     def wait(self, seconds: float) -> None:
         """Wait until the code is there, at most so long."""
-        self._done.wait(seconds)
+        with _settled:
+            _settled.wait_for(lambda: self.ready, seconds)
 
     def then(
         self, call: Callable[[], None], order: Callable[[], Order | None] | None = None
@@ -110,7 +106,7 @@ class Pending:
                 if _take(self) or self.lost or _forgotten(self):
                     self.made_here()
                 else:
-                    self._done.wait(0.1)
+                    self.wait(0.1)
         if self._error is not None:
             raise self._error
         assert self._code is not None
@@ -134,7 +130,8 @@ class Pending:
             self._code, self._error, self._job = code, error, None
             calls, self._then, self.orders = self._then, [], []
             _ordered.pop(self, None)
-            self._done.set()
+            self.ready = True
+            _settled.notify_all()
         for call in calls if code is not None else ():
             try:
                 call()
@@ -150,11 +147,8 @@ class Pending:
             self._job = self._job.safer()
 
     def renew(self) -> None:
-        """In a forked child: no thread of the parent holds or will set the event, and the parent
-        writes to the caches."""
+        """In a forked child: the parent writes to the caches."""
         self.orders = []
-        if not self.ready:
-            self._done = threading.Event()
 
 
 COMPLETING: Final = threading.RLock()
@@ -162,6 +156,8 @@ COMPLETING: Final = threading.RLock()
 _lock = threading.Lock()
 """Held for moments, around the state of `Pending` and of this module."""
 _wake = threading.Condition(_lock)
+_settled = threading.Condition(_lock)
+"""Notified when some code is there: an event of its own would cost each kernel 3 us and more."""
 _passing = threading.Lock()
 """Held while a result is passed on; a fork waits for it."""
 _starting = threading.Lock()
@@ -433,10 +429,10 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    global _forked, _lock, _passing, _process, _running, _starting, _thread, _wake
+    global _forked, _lock, _passing, _process, _running, _settled, _starting, _thread, _wake
     COMPLETING.release()
     _lock, _passing, _starting = threading.Lock(), threading.Lock(), threading.Lock()
-    _wake = threading.Condition(_lock)
+    _wake, _settled = threading.Condition(_lock), threading.Condition(_lock)
     if _process is not None:
         _process.close()
     if _running is not None and not _running.ready:
