@@ -32,6 +32,7 @@ A layer omits what it does not know.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -44,8 +45,6 @@ from .folder import UntrustedError
 from .observe import BYPASS, DAMAGED, HIT, MISS
 
 if TYPE_CHECKING:
-    import os
-
     from ..config import CompileConfig
     from .remote.client import Remote
 
@@ -192,11 +191,8 @@ class Store:
         return True
 
     def prepare(self) -> None:
-        """Make the folder for entries that another process writes later, which makes none.
-
-        Once: a folder that is removed while the program runs is made again by its own writes alone.
-        """
-        if not self._prepared:
+        """Make the folder for entries that another process writes later, which makes none."""
+        if not self._prepared or not os.path.isdir(self.folder):
             with suppress(OSError):  # the write says so
                 folder.create(self.root, self.folder)
                 self._prepared = True
