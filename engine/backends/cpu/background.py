@@ -22,6 +22,7 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from ... import logs as log
@@ -45,8 +46,8 @@ class Pending:
     """The full code of one kernel, which may be in the making.
 
     estimate: seconds that it needs to be made. spent: seconds of launches of first-tier code so
-    far. orders: make what the helper needs to write it to the caches that wait for it. lost: the
-    helper could not make it.
+    far; the job with most comes first. orders: make what the helper needs to write it to the caches
+    that wait for it. lost: the helper could not make it.
     """
 
     def __init__(self, job: Job) -> None:
@@ -279,10 +280,12 @@ def available() -> bool:
     return here and name.startswith(("python", "pypy")) and hasattr(os, "posix_spawn")
 
 
-def submit(job: Job) -> Pending | None:
-    """Queue a job; None where there can be no helper process."""
+def submit(job: Job, soon: bool = False) -> Pending | None:
+    """Queue a job; None where there can be no helper process. soon: before all others."""
     pending = prepare(job)
     if pending is not None:
+        if soon:
+            pending.spent = inf
         pending.begin()
     return pending
 
