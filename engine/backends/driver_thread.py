@@ -71,8 +71,10 @@ class DriverThread(Generic[T]):
 
     @contextmanager
     def using(self) -> Generator[None]:
-        """Within it the thread is in the driver; once the process is ending it never gets there."""
+        """Within it the thread is in the driver; once the process is ending it ends instead."""
         with self._driver:
+            if self._ended:
+                raise SystemExit  # of the thread alone
             SHORT_TURNS.begin()
             try:
                 yield
@@ -80,8 +82,8 @@ class DriverThread(Generic[T]):
                 SHORT_TURNS.end()
 
     def _at_exit(self) -> None:
+        self._ended = True  # before the lock, which the thread might get several times
         self._driver.acquire()
-        self._ended = True
 
     def _before_fork(self) -> None:
         self._held = not self._ended and self._driver.acquire(timeout=_FORK)

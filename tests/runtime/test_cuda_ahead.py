@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import sys
 import threading
 import time
 
@@ -37,7 +38,10 @@ def settle():
     """Wait for all code in the making."""
     late = time.monotonic() + 20
     threads = background._loader, background._ahead
-    while helping._queue or helping._running or any(thread.running for thread in threads):
+    while (
+        helping._queue or helping._running or background._here
+        or any(thread.running for thread in threads)
+    ):  # fmt: skip
         assert time.monotonic() < late
         time.sleep(0.002)
 
@@ -47,16 +51,23 @@ def executable(kernel):
     return variant.executable
 
 
-@pytest.fixture
-def gate(sim, monkeypatch):
-    """The helper process gets jobs when this is set."""
-    event, ask = threading.Event(), helping._Process.ask
+@pytest.fixture(params=["thread", "helper"])
+def gate(request, sim, monkeypatch):
+    """PTX in the background is made when this is set."""
+    event, ask, made = threading.Event(), helping._Process.ask, nvptx.make_ptx
 
     def asked(process, pending):
         assert event.wait(20)
         return ask(process, pending)
 
+    def waiting(*args, **options):
+        assert threading.current_thread() is threading.main_thread() or event.wait(20)
+        return made(*args, **options)
+
+    if request.param == "helper":
+        monkeypatch.setattr(background, "_SHORT", 0.0)
     monkeypatch.setattr(helping._Process, "ask", asked)
+    monkeypatch.setattr(nvptx, "make_ptx", waiting)
     settle()
     yield event
     event.set()
@@ -66,7 +77,7 @@ def gate(sim, monkeypatch):
 def begun():
     """Wait until a job has begun."""
     late = time.monotonic() + 20
-    while helping._running is None:
+    while helping._running is None and not background._here:
         assert time.monotonic() < late
         time.sleep(0.002)
 
@@ -112,6 +123,7 @@ def test_other_kernels_are_compiled_meanwhile(gate):
     assert (x.to_numpy() == 3 * two + one).all()
 
 
+@pytest.mark.parametrize("gate", ["helper"], indirect=True)
 def test_its_job_comes_before_full_code_of_first_tiers(gate):
     start(tiered="auto")
     x, (first, _), (second, _) = qd.ndarray(qd.f32, 4), scale_kernel(), scale_kernel()
@@ -124,6 +136,7 @@ def test_its_job_comes_before_full_code_of_first_tiers(gate):
         helping._take(other)
 
 
+@pytest.mark.parametrize("gate", ["helper"], indirect=True)
 def test_a_call_makes_what_has_not_begun(gate):
     start()
     x, (first, _), (second, number) = qd.ndarray(qd.f32, 4), scale_kernel(), scale_kernel()
@@ -133,6 +146,34 @@ def test_a_call_makes_what_has_not_begun(gate):
     second(x, 3.0)
     assert (x.to_numpy() == number).all()
     assert not gate.is_set()
+
+
+@pytest.mark.parametrize("gate", ["thread"], indirect=True)
+def test_threads_take_short_turns_meanwhile(gate):
+    before = sys.getswitchinterval()
+    start()
+    x, (first, _), (second, _) = qd.ndarray(qd.f32, 4), scale_kernel(), scale_kernel()
+    qd.compile_ahead(first, x, 3.0)
+    qd.compile_ahead(second, x, 3.0)
+    assert sys.getswitchinterval() < 0.001 <= before
+    gate.set()
+    settle()
+    assert sys.getswitchinterval() == before
+
+
+@pytest.mark.parametrize("gate", ["thread"], indirect=True)
+def test_a_process_that_ends_begins_nothing(gate, monkeypatch):
+    class Ended:
+        def is_alive(self):
+            return False
+
+    job = nvptx.FullJob("", "sm_90", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "main_thread", Ended)
+        pending = background.begin_ahead(job)
+        for thread in list(background._here.values()):
+            thread.join(20)
+    assert not pending.ready and not pending.here  # it is left to the helper, or made by a thread
 
 
 def test_the_program_may_end_before(gate):
@@ -183,14 +224,16 @@ def test_it_is_kept_on_disk(gate, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_fork_does_not_wait(gate):
+def test_a_fork_waits_for_threads(gate):
     start()
     x, (scale, number) = qd.ndarray(qd.f32, 4), scale_kernel()
     qd.compile_ahead(scale, x, 3.0)
     begun()
+    if background._here:
+        threading.Timer(0.1, gate.set).start()
     pid = os.fork()
     if not pid:
-        os._exit(0 if not background._ahead.running else 1)
+        os._exit(1 if background._ahead.running or background._here else 0)
     assert os.waitpid(pid, 0)[1] == 0
     gate.set()
     scale(x, 3.0)

@@ -205,7 +205,9 @@ with cuda_sim.simulated():
     import numpy as np
     from qd_studio import engine as qd
     from qd_studio.engine.backends.cpu import background
+    from qd_studio.engine.backends.cuda import background as of_cuda
     background.BOOT = "import time; time.sleep(1000)"
+    of_cuda._SHORT = 0.0  # a thread makes short code
     qd.init(arch=qd.cuda, offline_cache=False)
 
     @qd.kernel

@@ -22,7 +22,6 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache
-from math import inf
 from typing import TYPE_CHECKING, Final
 
 from ... import logs as log
@@ -47,13 +46,14 @@ class Pending:
 
     estimate: seconds that it needs to be made. spent: seconds of launches of first-tier code so
     far; the job with most comes first. orders: make what the helper needs to write it to the caches
-    that wait for it. lost: the helper could not make it.
+    that wait for it. lost: the helper could not make it. here: a thread of this process makes it.
     """
 
     def __init__(self, job: Job) -> None:
         self.estimate: Final = _FIXED + _PER_LINE * job.text.count("\n")
         self.spent = 0.0
         self.lost = False
+        self.here = False
         self.orders: list[Callable[[], Order | None]] = []
         self._job: Job | None = job
         self._code: bytes | None = None
@@ -108,7 +108,7 @@ class Pending:
         # Not where there is code: a fork holds the lock while it waits for who passes that on.
         with COMPLETING if not self.ready else nullcontext():
             while not self.ready:
-                if _take(self) or self.lost or _forgotten(self):
+                if not self.here and (_take(self) or self.lost or _forgotten(self)):
                     self.made_here()
                 else:
                     self._done.wait(0.1)
@@ -153,7 +153,7 @@ class Pending:
     def renew(self) -> None:
         """In a forked child: no thread of the parent holds or will set the event, and the parent
         writes to the caches."""
-        self.orders = []
+        self.orders, self.here = [], False
         if not self.ready:
             self._done = threading.Event()
 
@@ -280,12 +280,10 @@ def available() -> bool:
     return here and name.startswith(("python", "pypy")) and hasattr(os, "posix_spawn")
 
 
-def submit(job: Job, soon: bool = False) -> Pending | None:
-    """Queue a job; None where there can be no helper process. soon: before all others."""
+def submit(job: Job) -> Pending | None:
+    """Queue a job; None where there can be no helper process."""
     pending = prepare(job)
     if pending is not None:
-        if soon:
-            pending.spent = inf
         pending.begin()
     return pending
 

@@ -179,7 +179,7 @@ def _begun(
     from ..cpu import background as helping
     from ..tiers import LaterCode
     from . import nvptx
-    from .background import CudaFirst
+    from .background import CudaFirst, begin_ahead
 
     try:
         artifact.texts["ptx"] = ptx = cache.ptx(job._replace(make=_missing))
@@ -188,15 +188,18 @@ def _begun(
     else:
         artifact.code = ptx.encode()
         return True
-    first = b"" if cache.ahead else nvptx.first_ptx(kernel.first_tier(), job.arch).encode()
     full = nvptx.FullJob(job.llvm_ir, job.arch, level)
-    pending = helping.submit(full, soon=cache.ahead)
-    if pending is None:
-        return False
-    cache.begun = True
+    if cache.ahead:
+        pending = begin_ahead(full)
+        artifact.first = LaterCode(pending)
+    else:
+        first = nvptx.first_ptx(kernel.first_tier(), job.arch).encode()
+        pending = helping.submit(full)
+        if pending is None:
+            return False
+        artifact.first = CudaFirst(first, pending)
+    cache.begun, artifact.later = True, pending.finish
     pending.then(lambda: _keep(cache, job, pending.finish()))
-    artifact.first = CudaFirst(first, pending) if first else LaterCode(pending)
-    artifact.later = pending.finish
     artifact.lazy["ptx"] = lambda: pending.finish().decode()
     return True
 

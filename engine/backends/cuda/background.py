@@ -3,13 +3,17 @@
     lower, with cache.tiered ── LLVM IR ──▶ PTX of the first tier; full PTX by the helper process
     load ──▶ CudaExecutable: launches the first tier, and full code once it is there
 
-    lower, with cache.ahead ── LLVM IR ──▶ PTX by the helper process
+    lower, with cache.ahead ── LLVM IR ──▶ PTX by a thread or the helper process
     load ──▶ LaterExecutable: its first use waits for the PTX, and for the driver
 
 The helper process makes PTX (see `cpu.background`), so nothing waits for LLVM, and a thread has the
-driver make machine code of it. A kernel that is made ahead is called soon: its job comes first, and
-so does its module, in a thread of its own. The end of a program refuses modules. A fork and the end
-of the process wait for the driver's compiler if that is at work.
+driver make machine code of it. The end of a program refuses modules. A fork and the end of the
+process wait for the driver's compiler if that is at work.
+
+A call of a kernel that is made ahead comes soon, often before a helper process has started. So a
+short one is made by a thread of its own, for which a fork and the end of the process wait; several
+are made at once, while the caller runs the passes of the next one. The job of a long one is the
+first that the helper process gets.
 
 The first tier has all our own passes and the driver's optimiser, so that launches of any length may
 begin in it, but a shorter text (`gpu.GpuText.first_tier`), few of LLVM's passes and its fastest
@@ -24,29 +28,42 @@ way round.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
+from math import inf
 from time import sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ...named_tuple import NamedTuple
-from ..base import Artifact, StackPlan
+from ..base import FORK_HANDLERS, Artifact, StackPlan
+from ..cpu import background as helping
 from ..driver_thread import DriverThread
+from ..turns import SHORT_TURNS
 from . import code
 
 if TYPE_CHECKING:
     from ..injected import InjectedCache
-    from ..tiers import PendingCode
+    from ..tiers import Job, PendingCode
     from .device import CudaDevice
     from .executable import CudaExecutable
 
-__all__ = ["CudaFirst", "LaterExecutable", "completed", "load_ahead"]
+__all__ = ["CudaFirst", "LaterExecutable", "begin_ahead", "completed", "load_ahead"]
 
 _QUIET: Final = 0.1
 """Seconds without a compile after which full code is loaded: the driver's compiler makes one module
 at a time, and the one that a call waits for comes first."""
+_FORK: Final = 5.0
+"""The most seconds for which a fork waits."""
+_SHORT: Final = 0.1
+"""Seconds that LLVM may need in this process for code that is made ahead."""
+_here: Final[dict[helping.Pending, threading.Thread]] = {}
+"""Code that threads of this process make."""
+_processors = threading.Semaphore(os.cpu_count() or 1)
+"""More threads in LLVM than that would only make the end of the process wait for longer."""
 
 
 class CudaFirst(NamedTuple):
@@ -78,6 +95,32 @@ def completed(executable: CudaExecutable, pending: PendingCode) -> None:
     Without it, as in a program that ends before, it stays in the first tier, which is right, too.
     """
     pending.then(lambda: _loader.submit((executable, pending.finish())))
+
+
+def begin_ahead(job: Job) -> helping.Pending:
+    """Begin code that a call needs soon."""
+    pending = helping.prepare(job)
+    if pending is not None and pending.estimate > _SHORT:
+        pending.spent = inf
+        pending.begin()
+        return pending
+    pending = helping.Pending(job)
+    pending.here = True
+    # No daemon: LLVM must not be used once the process is ending.
+    thread = threading.Thread(target=_make, args=(pending,), name="qd-ptx")
+    _here[pending] = thread
+    SHORT_TURNS.begin()
+    thread.start()
+    return pending
+
+
+def _make(pending: helping.Pending) -> None:
+    with _processors:
+        if threading.main_thread().is_alive():  # else the process waits for this thread
+            pending.made_here()
+    pending.here = False
+    del _here[pending]
+    SHORT_TURNS.end()
 
 
 def _load_ahead(item: tuple[CudaDevice, Callable[[], code.Code]]) -> None:
@@ -125,3 +168,20 @@ class LaterExecutable:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.loaded, name)
+
+
+def _before_fork() -> None:
+    for thread in list(_here.values()):
+        thread.join(_FORK)
+
+
+def _in_child() -> None:
+    global _processors
+    for pending in _here:
+        pending.renew()
+    _here.clear()
+    _processors = threading.Semaphore(os.cpu_count() or 1)
+
+
+# The first: the others hold locks that these threads need.
+FORK_HANDLERS.insert(0, (_before_fork, lambda: None, _in_child))
