@@ -25,7 +25,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from ... import logs as log
-from ..base import FORK_HANDLERS
+from ..base import COMPILING, FORK_HANDLERS
 from .helper import BOOT, ORDERS, message, receive
 
 if TYPE_CHECKING:
@@ -450,4 +450,5 @@ def _in_child() -> None:
 
 
 atexit.register(_at_exit)
+COMPILING.append(COMPLETING)
 FORK_HANDLERS.append((_before_fork, _after_fork, _in_child))
