@@ -271,6 +271,29 @@ time.sleep(100)
     assert ends(helper)
 
 
+def test_the_end_waits_for_a_compile_of_a_daemon_thread(tmp_path):
+    """LLVM crashes if its library ends meanwhile."""
+    before = """
+os.environ["QD_TIERED"] = "0"
+import threading
+from qd_studio.engine.backends.cpu import code
+inside, made = threading.Event(), code.full_code
+
+def slow(job):
+    inside.set()
+    time.sleep(0.3)
+    print("made", flush=True)
+    return made(job)
+"""
+    more = """
+    code.full_code = slow
+    threading.Thread(target=lambda: more(qd.ndarray(qd.f64, 3)), daemon=True).start()
+    inside.wait()
+    """
+    done, _ = run(tmp_path, more, before)
+    assert (done.returncode, done.stdout) == (0, "1.0\nmade\n")
+
+
 @pytest.mark.skipif(not host.maps_objects(), reason="LLVM makes first-tier code here")
 def test_the_first_launch_does_not_wait_for_the_pool(tmp_path):
     before = """

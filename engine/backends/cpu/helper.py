@@ -42,6 +42,7 @@ BOOT: Final = """\
 import importlib.util, os, signal, sys, types
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 os.chdir("/")
 try:
     inherited = os.listdir("/dev/fd")
