@@ -32,7 +32,7 @@ _IDLE: Final = 10.0
 _NICE: Final = 5
 ORDERS: Final = 3
 """The descriptor of the file with orders."""
-_AFTER: Final = 600
+_AFTER: Final = 300
 """Seconds after the end of the program in which the process ends."""
 _EACH: Final = 60
 """Seconds of the processor's time that a job may take then: time by the clock would say little,

@@ -21,6 +21,9 @@ import numpy as np
 from qd_studio import engine as qd
 from qd_studio.engine.backends.cpu import background as helping
 from qd_studio.engine.backends.opencl import background, build
+
+# Other tests run: with its low priority the helper process would need minutes.
+helping.BOOT = helping.BOOT.replace("os.chdir", "os.nice = int; os.chdir")
 {before}
 
 @qd.kernel
@@ -68,7 +71,7 @@ def test_the_end_of_a_program_leaves_full_code_in_the_cache(more, tiered):
         more = more.replace("begun()", "pass")
     done = run(more, tiered=tiered)
     assert (done.returncode, done.stderr) == (0, "")
-    late = time.monotonic() + 60
+    late = time.monotonic() + 240
     while not entries():
         assert time.monotonic() < late
         time.sleep(0.05)
@@ -170,7 +173,7 @@ def test_the_helper_makes_the_binaries_of_kernels_without_tiers(kind, tmp_path):
 
     expected = ran(text)
     assert expected > 1
-    late = time.monotonic() + 60
+    late = time.monotonic() + 240
     while len(entries()) < expected:
         assert time.monotonic() < late
         time.sleep(0.05)
