@@ -400,7 +400,8 @@ def _at_exit() -> None:
         _ending = True
         with _lock:
             # Who needs the code of the running job from now on makes it.
-            waiting = [_running, *sorted(_queue, key=lambda pending: pending.estimate), *_ordered]
+            known = {**dict.fromkeys(_queue), **_ordered}
+            waiting = [_running, *sorted(known, key=lambda pending: pending.estimate)]
             _running = None
         left = [_left(pending) for pending in dict.fromkeys(waiting) if pending is not None]
         jobs = [job for job in left if job is not None]
