@@ -1,9 +1,9 @@
 """A thread of the engine that uses a driver, which must not be in use at a fork or the end.
 
 Drivers hold locks that a forked child would inherit, and compilers crash in a process that runs its
-last destructors. So a fork and the end of the process wait for the call that the thread is in; what
-takes long is made by the helper process (see `cpu.background`), so that this takes little time. The
-end waits for nothing that has not begun: the thread is a daemon.
+last destructors. So a fork and the end of the process wait for the call that the thread is in. Such
+a call is short: the helper process makes what needs long (see `cpu.background`). The end waits for
+nothing that has not begun: the thread is a daemon.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 PoCL compiles one program at a time and cannot be interrupted, and nothing may be in it when the
 process forks or ends. In the binary are the work-group functions that a launch has compiled, so
 where it is loaded, a launch compiles nothing. Asked for a binary, PoCL compiles them for groups of
-any size as well, which takes as long, and which no launch uses: in the helper the functions that
-are there take their place (`_spare_sizes`).
+any size as well, which needs as long, and which no launch uses: in the helper those that are there
+replace them (`_spare_sizes`).
 """
 
 from __future__ import annotations
