@@ -69,7 +69,7 @@ two would wait for each other.
 """
 COMPILING: Final[list[Any]] = []
 """Locks (`threading.RLock`) of backends that threads hold in a compiler, next to the lock of the
-program. The end of the process acquires them: a compiler must not be in use while its library ends."""
+program. The end of the process acquires them: no compiler may be in use while its library ends."""
 
 
 class ArgumentBuffer(Protocol):
