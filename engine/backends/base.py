@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .streams import Streams
 
 __all__ = [
-    "ABSENT", "BUILT", "FORK_HANDLERS", "ArgumentBuffer", "ArgumentPool", "Artifact",
+    "ABSENT", "BUILT", "COMPILING", "FORK_HANDLERS", "ArgumentBuffer", "ArgumentPool", "Artifact",
     "AssertSite", "Backend", "Caps", "Device", "Executable", "Flow", "HostBackend",
     "HostDevice", "KernelMeta", "PrintSite", "StackMeta", "StackPlan", "Target", "TaskMeta",
     "TaskPlan", "availability", "find", "names", "program_ended", "with_targets",
@@ -67,6 +67,9 @@ FORK_HANDLERS: Final[list[tuple[Callable[[], None], Callable[[], None], Callable
 The program's own handler calls them within the locks that compiles hold: the other way round, the
 two would wait for each other.
 """
+COMPILING: Final[list[Any]] = []
+"""Locks (`threading.RLock`) of backends that threads hold in a compiler, next to the lock of the
+program. The end of the process acquires them: no compiler may be in use while its library ends."""
 
 
 class ArgumentBuffer(Protocol):

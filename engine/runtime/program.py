@@ -10,6 +10,7 @@ program calls the `program_ended` method of each.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import warnings
@@ -244,6 +245,23 @@ if hasattr(os, "register_at_fork"):
         before=_before_fork, after_in_parent=lambda: _after_fork(False),
         after_in_child=lambda: _after_fork(True),
     )  # fmt: skip
+
+
+_AT_EXIT: Final = 60.0
+"""The most seconds for which the end of the process waits for a lock."""
+
+
+def _at_exit() -> None:
+    """Wait for compiles of the user's daemon threads, and let them begin no other.
+
+    A compiler crashes if its library ends meanwhile. The locks are kept for ever.
+    """
+    if _current is not None:
+        for lock in (_current.lock, *base.COMPILING):
+            lock.acquire(timeout=_AT_EXIT)
+
+
+atexit.register(_at_exit)
 
 
 def current() -> Program:

@@ -195,7 +195,8 @@ def test_launches_of_threads_go_on_while_code_is_swapped(gate):
 @pytest.mark.parametrize("more", ["", "import os; os.kill(os.getpid(), 9)", "qd.reset()",
                                   "import os; pid = os.fork(); pid or os._exit(0); "
                                   "assert os.waitpid(pid, 0)[1] == 0"])  # fmt: skip
-def test_a_process_does_not_wait_for_what_is_in_the_making(tmp_path, more):
+@pytest.mark.parametrize("ahead", [False, True], ids=["tiers", "ahead"])
+def test_a_process_does_not_wait_for_what_is_in_the_making(tmp_path, ahead, more):
     """The helper process never answers."""
     program = tmp_path / "program.py"
     program.write_text(f"""
@@ -204,7 +205,9 @@ with cuda_sim.simulated():
     import numpy as np
     from qd_studio import engine as qd
     from qd_studio.engine.backends.cpu import background
+    from qd_studio.engine.backends.cuda import background as of_cuda
     background.BOOT = "import time; time.sleep(1000)"
+    of_cuda._SHORT = 0.0  # a thread makes short code
     qd.init(arch=qd.cuda, offline_cache=False)
 
     @qd.kernel
@@ -215,9 +218,12 @@ with cuda_sim.simulated():
             x[i] += n
 
     x = np.arange(100, dtype=np.int32)
-    share(x, 3)
-    assert (x == np.arange(100) // 3 + 3).all()
-    assert not next(iter(share.launchers.variants.values())).executable.is_full
+    if {ahead}:
+        qd.compile_ahead(share, x, 3)
+    else:
+        share(x, 3)
+        assert (x == np.arange(100) // 3 + 3).all()
+        assert not next(iter(share.launchers.variants.values())).executable.is_full
     while background._process is None:
         pass
     print(background._process.pid, flush=True)

@@ -148,8 +148,8 @@ SLOW = """
 from qd_studio.engine.backends.cpu import background, host
 background.BOOT = background.BOOT.removesuffix(".serve()\\n") + '''
 helper = sys.modules[engine + ".backends.cpu.helper"]
-helper._AFTER = 0.5
-helper._result = lambda job: signal.pause()
+helper.{limit} = 0.5
+helper._result = lambda job: {job}
 signal.alarm = lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
 helper.serve()
 '''
@@ -159,7 +159,10 @@ helper.serve()
 
 @needs_proc
 @pytest.mark.slow
-def test_the_helper_ends_some_time_after_the_program(tmp_path):
+@pytest.mark.parametrize(
+    ("limit", "job"), [("_AFTER", "signal.pause()"), ("_EACH", 'exec("while True: pass")')]
+)
+def test_the_helper_ends_some_time_after_the_program(limit, job, tmp_path):
     more = """
     while background._process is None:
         time.sleep(0.01)
@@ -167,7 +170,7 @@ def test_the_helper_ends_some_time_after_the_program(tmp_path):
     assert not background._deaths
     print(background._process.pid)
     """
-    done, _ = run(tmp_path, more, before=SLOW)
+    done, _ = run(tmp_path, more, before=SLOW.format(limit=limit, job=job))
     assert (done.returncode, done.stderr) == (0, "")
     assert ends(int(done.stdout.split()[0]))
     assert not entries()
@@ -266,6 +269,29 @@ time.sleep(100)
     process.wait()
     process.stdout.close()
     assert ends(helper)
+
+
+def test_the_end_waits_for_a_compile_of_a_daemon_thread(tmp_path):
+    """LLVM crashes if its library ends meanwhile."""
+    before = """
+os.environ["QD_TIERED"] = "0"
+import threading
+from qd_studio.engine.backends.cpu import code
+inside, made = threading.Event(), code.full_code
+
+def slow(job):
+    inside.set()
+    time.sleep(0.3)
+    print("made", flush=True)
+    return made(job)
+"""
+    more = """
+    code.full_code = slow
+    threading.Thread(target=lambda: more(qd.ndarray(qd.f64, 3)), daemon=True).start()
+    inside.wait()
+    """
+    done, _ = run(tmp_path, more, before)
+    assert (done.returncode, done.stdout) == (0, "1.0\nmade\n")
 
 
 @pytest.mark.skipif(not host.maps_objects(), reason="LLVM makes first-tier code here")

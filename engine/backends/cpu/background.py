@@ -25,7 +25,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from ... import logs as log
-from ..base import FORK_HANDLERS
+from ..base import COMPILING, FORK_HANDLERS
 from .helper import BOOT, ORDERS, message, receive
 
 if TYPE_CHECKING:
@@ -45,14 +45,16 @@ class Pending:
     """The full code of one kernel, which may be in the making.
 
     estimate: seconds that it needs to be made. spent: seconds of launches of first-tier code so
-    far. orders: make what the helper needs to write it to the caches that wait for it. lost: the
-    helper could not make it. ready: `finish` returns at once.
+    far; the job with most comes first. orders: make what the helper needs to write it to the caches
+    that wait for it. lost: the helper could not make it. here: a thread of this process makes it.
+    ready: `finish` returns at once.
     """
 
     def __init__(self, job: Job) -> None:
         self.estimate: Final = _FIXED + _PER_LINE * job.text.count("\n")
         self.spent = 0.0
         self.lost = False
+        self.here = False
         self.orders: list[Callable[[], Order | None]] = []
         self._job: Job | None = job
         self._code: bytes | None = None
@@ -103,7 +105,7 @@ class Pending:
         # Not where there is code: a fork holds the lock while it waits for who passes that on.
         with COMPLETING if not self.ready else nullcontext():
             while not self.ready:
-                if _take(self) or self.lost or _forgotten(self):
+                if not self.here and (_take(self) or self.lost or _forgotten(self)):
                     self.made_here()
                 else:
                     self.wait(0.1)
@@ -147,8 +149,8 @@ class Pending:
             self._job = self._job.safer()
 
     def renew(self) -> None:
-        """In a forked child: the parent writes to the caches."""
-        self.orders = []
+        """In a forked child: it has no other thread, and the parent writes to the caches."""
+        self.orders, self.here = [], False
 
 
 COMPLETING: Final = threading.RLock()
@@ -395,7 +397,8 @@ def _at_exit() -> None:
         _ending = True
         with _lock:
             # Who needs the code of the running job from now on makes it.
-            waiting = [_running, *sorted(_queue, key=lambda pending: pending.estimate), *_ordered]
+            known = {**dict.fromkeys(_queue), **_ordered}
+            waiting = [_running, *sorted(known, key=lambda pending: pending.estimate)]
             _running = None
         left = [_left(pending) for pending in dict.fromkeys(waiting) if pending is not None]
         jobs = [job for job in left if job is not None]
@@ -445,4 +448,5 @@ def _in_child() -> None:
 
 
 atexit.register(_at_exit)
+COMPILING.append(COMPLETING)
 FORK_HANDLERS.append((_before_fork, _after_fork, _in_child))

@@ -32,13 +32,17 @@ _IDLE: Final = 10.0
 _NICE: Final = 5
 ORDERS: Final = 3
 """The descriptor of the file with orders."""
-_AFTER: Final = 60
+_AFTER: Final = 300
 """Seconds after the end of the program in which the process ends."""
+_EACH: Final = 60
+"""Seconds of the processor's time that a job may take then: time by the clock would say little,
+since the process has the lowest priority."""
 
 BOOT: Final = """\
 import importlib.util, os, signal, sys, types
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 os.chdir("/")
 try:
     inherited = os.listdir("/dev/fd")
@@ -126,13 +130,14 @@ _limited = False
 
 
 def _limit() -> None:
-    """The program has ended. A second call does nothing."""
+    """The program has ended, and a job begins or is being done."""
     global _limited
-    if not _limited:
-        import signal
+    import signal
 
+    if not _limited:
         _limited = True
         signal.alarm(_AFTER)
+    signal.setitimer(signal.ITIMER_PROF, _EACH)
 
 
 def _result(job: tuple[str, tuple[Any, ...]]) -> bytes | str:
@@ -148,7 +153,6 @@ def _carry_out(made: dict[Any, bytes | str]) -> None:
     """Make the code that caches wait for, and write it. made: the last result, by its job."""
     import signal
 
-    _limit()  # `_bounded` may come late: PoCL makes a binary with Python's lock held
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with suppress(OSError):
         os.nice(19)
@@ -162,6 +166,7 @@ def _carry_out(made: dict[Any, bytes | str]) -> None:
                   if (module := import_module(name)).accepts(text)]  # fmt: skip
         if not wanted:
             continue
+        _limit()  # `_bounded` may come late: PoCL makes a binary with Python's lock held
         code = made[job] if job in made else _result(job)
         if isinstance(code, bytes):
             for module, text in wanted:

@@ -103,7 +103,6 @@ class CudaBackend:
         settings = [("features", targets.features(arch))]
         if libdevice.called(kernel.text):
             settings.append(("libdevice", libdevice.identity()))
-        ahead = cache.ahead and len(settings) == 1
         job = PtxJob(
             arch, self.identity(), kernel.text, tuple(settings),
             partial(nvptx.make_ptx, kernel.text, arch, level, cache, alone=len(settings) == 1),
@@ -117,18 +116,9 @@ class CudaBackend:
              "claims": kernel.claims, "loops": kernel.loops,
              "recursive": bool(func.callees) and recursive(func)},
         )  # fmt: skip
-        if ahead:
-            from ..tiers import LaterCode
-            from .background import submit
-
-            cache.begun = True
-            making = submit(kernel.meta.name, lambda: cache.ptx(job), cache)
-            artifact.first, artifact.later = LaterCode(making), making.finish
-            artifact.lazy["ptx"] = lambda: making.finish().decode()
-        elif not (
-            _has_tiers(kernel, settings, config, cache)
-            and _tiered(artifact, job, kernel, level, cache)
-        ):
+        ahead = cache.ahead and len(settings) == 1
+        later = ahead or _has_tiers(kernel, settings, config, cache)
+        if not (later and _begun(artifact, job, kernel, level, cache)):
             artifact.texts["ptx"] = ptx = cache.ptx(job)
             artifact.code = ptx.encode()
         return artifact
@@ -144,8 +134,9 @@ class CudaBackend:
             return CudaExecutable(device, artifact, cache)
 
         if cache.ahead and artifact.later is not None:
-            from .background import LaterExecutable
+            from .background import LaterExecutable, load_ahead
 
+            load_ahead(device, artifact, cache)
             return LaterExecutable(artifact, loaded)
         with device.awaited():
             first = artifact.first
@@ -180,14 +171,15 @@ def _has_tiers(
     return simple and nvptx.has_first_tier(kernel.text)
 
 
-def _tiered(
+def _begun(
     artifact: Artifact, job: PtxJob, kernel: GpuText, level: int, cache: InjectedCache
 ) -> bool:
-    """Give the artifact first-tier code, with full code begun, or full code if a cache has it.
-    False if there is neither."""
-    from ..cpu import background
+    """Give the artifact full code that is begun, with first-tier code unless no call waits yet, or
+    full code if a cache has it. False if there is neither."""
+    from ..cpu import background as helping
+    from ..tiers import LaterCode
     from . import nvptx
-    from .background import CudaFirst
+    from .background import CudaFirst, begin_ahead
 
     try:
         artifact.texts["ptx"] = ptx = cache.ptx(job._replace(make=_missing))
@@ -196,13 +188,18 @@ def _tiered(
     else:
         artifact.code = ptx.encode()
         return True
-    first = nvptx.first_ptx(kernel.first_tier(), job.arch)
-    pending = background.submit(nvptx.FullJob(job.llvm_ir, job.arch, level))
-    if pending is None:
-        return False
-    cache.begun = True
+    full = nvptx.FullJob(job.llvm_ir, job.arch, level)
+    if cache.ahead:
+        pending = begin_ahead(full)
+        artifact.first = LaterCode(pending)
+    else:
+        first = nvptx.first_ptx(kernel.first_tier(), job.arch).encode()
+        pending = helping.submit(full)
+        if pending is None:
+            return False
+        artifact.first = CudaFirst(first, pending)
+    cache.begun, artifact.later = True, pending.finish
     pending.then(lambda: _keep(cache, job, pending.finish()))
-    artifact.first, artifact.later = CudaFirst(first.encode(), pending), pending.finish
     artifact.lazy["ptx"] = lambda: pending.finish().decode()
     return True
 

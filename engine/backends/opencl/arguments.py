@@ -81,8 +81,10 @@ def settle(kernel: Any, task: OpenclTask, memory: Any) -> None:
 
 
 def settle_idle(kernel: Any, task: OpenclTask, memory: Any) -> None:
-    """Set all arguments of a kernel object that prints nothing so that no task of it is chosen."""
-    places, at = iter(task.positions), 1
+    """Set all arguments of a kernel object, but the first, so that no task of it is chosen."""
+    if task.prints:
+        kernel.set_arg(1, memory)
+    places, at = iter(task.positions), 1 + task.prints
     given: list[tuple[int, str]] = []
     for letter, _ in task.args:
         at = next(places, at)

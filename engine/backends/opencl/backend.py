@@ -233,7 +233,6 @@ def _built(
     """Code in the making, and what returns its binary. It is built now where there is no ``work``.
 
     PoCL needs as long for a binary as for the rest, so a helper process makes that where it can.
-    Without tiers caches have all code when the program has ended.
     """
     one = where.hardware
     assert one is not None
@@ -243,8 +242,7 @@ def _built(
 
     context = context_of(one)
     job = full.job_of(source, config, one, made.layout.size, made.tasks)
-    later = config.tiered != "off" and _launches_idly(made, where)
-    pending = helping.prepare(job) if later else None
+    pending = helping.prepare(job) if _launches_idly(where) else None
     with background.awaited():
         if pending is None:
             return None, partial(build.binary_of, context, build.build(context, source, config))
@@ -258,7 +256,9 @@ def _work_of_launches(
     func: Func, made: OpenclText, config: CompileConfig, where: _For, cache: InjectedCache
 ) -> Work | None:
     """The work of the launches of a kernel that may have two tiers; None for any other."""
-    if not cache.tiered or cache.ahead or func.callees or not _launches_idly(made, where):
+    meta = made.meta
+    special = meta.flow or meta.graph or meta.has_stacks or meta.timed or meta.prints
+    if not cache.tiered or cache.ahead or func.callees or special or not _launches_idly(where):
         return None
     if config.tiered == "exact" and config.fast_math and _computes(func):
         return None
@@ -267,13 +267,10 @@ def _work_of_launches(
     return work_of(func, made.layout)
 
 
-def _launches_idly(made: OpenclText, where: _For) -> bool:
-    """True for a kernel of PoCL that `full.compile_launches` may launch."""
-    if where.hardware is None or not where.hardware.is_pocl:
-        return False
-    meta = made.meta
-    special = meta.flow or meta.graph or meta.has_stacks or meta.timed or meta.prints
-    return where.capabilities.mapping == capabilities.COARSENED and not special
+def _launches_idly(where: _For) -> bool:
+    """True if kernels are for PoCL, and `full.compile_launches` may launch them."""
+    pocl = where.hardware is not None and where.hardware.is_pocl
+    return pocl and where.capabilities.mapping == capabilities.COARSENED
 
 
 def _computes(func: Func) -> bool:

@@ -7,13 +7,11 @@
     the thread ── the binary, a launch that does nothing ──▶ full code ──▶ the executable
 
 The thread begins full code when no call needs code, since a computer may have one processor. What
-it does itself takes milliseconds; a fork and the end of the process wait for that, since nothing
-may be in the driver then.
+it does itself takes milliseconds.
 """
 
 from __future__ import annotations
 
-import atexit
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
@@ -24,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ...named_tuple import NamedTuple
-from ..base import FORK_HANDLERS
 from ..cpu import background as helping
+from ..driver_thread import DriverThread
 from . import build, full
 
 if TYPE_CHECKING:
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Making", "OpenclFirst", "awaited", "expects_code", "launched", "submit"]
 
-_FORK: Final = 5.0
-"""The most seconds for which a fork waits."""
 _QUIET: Final = 0.1
 """Seconds without a call that needs code after which full code is made."""
 
@@ -136,66 +132,50 @@ def _runs(event: Any) -> bool:
         return False
 
 
-class _Thread:
-    """The state that the thread shares with calls.
-
-    waiting: executables without full code. busy: held while full code is loaded, and from the end
-    of the process on. awaited: calls that wait for code now. needed: when one last did. launches:
-    events of launches whose code the driver compiles first.
-    """
-
-    def __init__(self) -> None:
-        self.lock: Final = threading.Lock()
-        self.busy: Final = threading.Lock()
-        self.waiting: Final[deque[TieredExecutable]] = deque()
-        self.running = False
-        self.awaited = 0
-        self.needed = 0.0
-        self.launches: Final[deque[Any]] = deque()
-
-    def is_quiet(self) -> bool:
-        """True if no call has needed code for a while."""
-        while self.launches:
-            if _runs(self.launches[0]):
-                expects_code()
-                return False
-            self.launches.popleft()
-        return not self.awaited and monotonic() - self.needed >= _QUIET
-
-    def next(self) -> TieredExecutable | None:
-        """The kernel to make code of; None if there is none, and then the thread ends."""
-        with self.lock:
-            if self.waiting:
-                return self.waiting.popleft()
-            self.running = False
-            return None
-
-
-_state = _Thread()
+_awaited: Final[dict[object, None]] = {}
+"""Calls that wait for code now."""
+_launches: Final[deque[Any]] = deque()
+"""Events of launches whose code the driver compiles first."""
+_needed = 0.0
+"""When a call last needed code."""
 
 
 def expects_code() -> None:
     """Note that a call is about to wait for code."""
-    _state.needed = monotonic()
+    global _needed
+    _needed = monotonic()
 
 
 @contextmanager
 def awaited() -> Generator[None]:
     """Within it a call waits for code."""
-    state = _state
-    with state.lock:
-        state.awaited += 1
+    call = object()
+    _awaited[call] = None
     try:
         yield
     finally:
-        with state.lock:
-            state.awaited -= 1
+        del _awaited[call]
         expects_code()
 
 
 def launched(event: Any) -> None:
     """Note a launch whose code the driver compiles before it runs. event: when it has ended."""
-    _state.launches.append(event)
+    _launches.append(event)
+
+
+def _is_quiet() -> bool:
+    """True if no call has needed code for a while."""
+    while _launches:
+        if _runs(_launches[0]):
+            expects_code()
+            return False
+        _launches.popleft()
+    return not _awaited and monotonic() - _needed >= _QUIET
+
+
+def _wait_for_quiet() -> None:
+    while not _is_quiet():
+        sleep(_QUIET / 4)
 
 
 def submit(executable: TieredExecutable) -> None:
@@ -203,39 +183,22 @@ def submit(executable: TieredExecutable) -> None:
 
     Without it, as in a program that ends before, it stays in the first tier, which is right, too.
     """
-    state = _state
-    with state.lock:
-        state.waiting.append(executable)
-        begin, state.running = not state.running, True
-    if begin:
-        try:
-            # A daemon: the end of the process waits for the driver alone, see `_at_exit`.
-            thread = threading.Thread(target=_work, args=(state,), name="qd-opencl", daemon=True)
-            thread.start()
-        except RuntimeError:  # the process is ending
-            state.running = False
+    _thread.submit(executable)
 
 
-def _quiet(state: _Thread) -> None:
-    """Wait until no call needs code."""
-    while not state.is_quiet():
-        sleep(_QUIET / 4)
+def _advance(executable: TieredExecutable) -> None:
+    """Begin full code, or pass it to the executable."""
+    pending = executable.making.pending
+    _wait_for_quiet()
+    if pending.ready:
+        _load(executable)
+    elif executable.device.alive:
+        pending.begin()
+        pending.then(partial(submit, executable))
 
 
-def _work(state: _Thread) -> None:
-    """The thread: begin full code, and pass it to executables."""
-    while (executable := state.next()) is not None:
-        pending = executable.making.pending
-        _quiet(state)
-        if pending.ready:
-            _load(executable, state)
-        elif executable.device.alive:
-            pending.begin()
-            pending.then(partial(submit, executable))
-
-
-def _load(executable: TieredExecutable, state: _Thread) -> None:
-    with state.busy:
+def _load(executable: TieredExecutable) -> None:
+    with _thread.using():
         if executable.device.alive and not executable.is_full:
             try:
                 program = executable.making.loaded()
@@ -245,36 +208,5 @@ def _load(executable: TieredExecutable, state: _Thread) -> None:
                 log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
 
 
-_ending = False
-
-
-def _at_exit() -> None:
-    global _ending
-    _state.busy.acquire()  # for ever: nothing may be in the driver once the process is ending
-    _ending = True
-
-
-_held: Final[list[threading.Lock]] = []
-"""During a fork: the lock that keeps the thread out of the driver."""
-
-
-def _before_fork() -> None:
-    busy = _state.busy
-    if not _ending and busy.acquire(timeout=_FORK):
-        _held.append(busy)
-
-
-def _in_parent() -> None:
-    while _held:
-        _held.pop().release()
-
-
-def _in_child() -> None:
-    global _state
-    _held.clear()
-    _state = _Thread()
-
-
-atexit.register(_at_exit)
+_thread: Final = DriverThread("qd-opencl", _advance)
 helping.ENDED.append(full.sweep)
-FORK_HANDLERS.append((_before_fork, _in_parent, _in_child))

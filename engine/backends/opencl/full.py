@@ -1,9 +1,10 @@
 """Full code for PoCL as a program binary, made by the helper process of `cpu.background`.
 
 PoCL compiles one program at a time and cannot be interrupted, and nothing may be in it when the
-process forks or ends. In the binary are the work-group functions of launches: asked for it, PoCL
-compiles them for groups of any size, and those of a launch that went before. Where the binary is
-loaded, a launch compiles nothing.
+process forks or ends. In the binary are the work-group functions that a launch has compiled, so
+where it is loaded, a launch compiles nothing. Asked for a binary, PoCL compiles them for groups of
+any size as well, which needs as long, and which no launch uses: in the helper those that are there
+replace them (`_spare_sizes`).
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class BinaryJob(NamedTuple):
             source = build.Source(self.kernel, self.text, self.options)
             program = build.built(context, source, self.cold)
         compile_launches(context, program, [OpenclTask(*task) for task in self.tasks], self.size)
+        _spare_sizes()
         return build.binary_of(context, program)
 
     def plain(self) -> tuple[str, tuple[Any, ...]]:
@@ -105,6 +107,10 @@ def compile_launches(
 
 _lock: int | None = None
 """In the helper: the descriptor that locks its folder."""
+_folder = ""
+"""In the helper: its folder, where PoCL has ``PROGRAM/KERNEL/SIZES/KERNEL.so``."""
+_ANY: Final = "0-0-0"
+"""PoCL's name for groups of any size."""
 
 
 def made(*fields: Any) -> bytes:
@@ -117,7 +123,7 @@ def made(*fields: Any) -> bytes:
 
 def _use_folder() -> None:
     """Give PoCL a folder of this process: it leaves its files where the process is killed."""
-    global _lock
+    global _folder, _lock
     import atexit
     import fcntl
     import tempfile
@@ -128,7 +134,21 @@ def _use_folder() -> None:
     _lock = os.open(folder, os.O_RDONLY)
     fcntl.flock(_lock, fcntl.LOCK_EX)
     if os.path.isdir(folder):  # no `sweep` has come before the lock
-        os.environ["POCL_CACHE_DIR"] = folder
+        os.environ["POCL_CACHE_DIR"] = _folder = folder
+
+
+def _spare_sizes() -> None:
+    """Have PoCL find code of the kernels that were launched for groups of any size.
+
+    It is that for groups of one work-item, which is right for our kernels: they require that size.
+    A launch in the process that loads the binary looks for the latter.
+    """
+    import shutil
+
+    for path, folders, _ in os.walk(_folder) if _folder else ():
+        if len(folders) == 1 and folders[0].startswith("1-1-1"):
+            with suppress(OSError):  # PoCL compiles it
+                shutil.copytree(os.path.join(path, folders[0]), os.path.join(path, _ANY))
 
 
 def _remove(folder: str) -> None:

@@ -43,10 +43,6 @@ _NO_DRIVER: Final = (
     "no driver of OpenCL was found: install pyopencl[pocl] or the driver of a device; a library"
     " without a vendor file is found where OCL_ICD_VENDORS names a folder with one"
 )
-_NO_LINKER: Final = (
-    "PoCL links each kernel with the program `ld`, which is not installed: install binutils, for"
-    " example with apt-get install binutils"
-)
 _KINDS: Final = ((2, "cpu"), (4, "gpu"), (8, "accelerator"))
 """Bits of ``CL_DEVICE_TYPE``."""
 _lock: Final = threading.Lock()
@@ -185,8 +181,8 @@ def _found() -> list[Hardware]:
             continue
         name, version = str(platform.name).strip(), str(platform.version)
         if "pocl" in version.lower():
-            if pocl.lacks_linker(version):
-                why = _NO_LINKER
+            if fault := pocl.linker_fault(version):
+                why = fault
                 continue
             pocl.spread(pocl.threads() - before)
             name += "" if "pocl" in name.lower() else " (PoCL)"

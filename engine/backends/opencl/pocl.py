@@ -2,7 +2,7 @@
 
 - Each thread that it computes with gets a core of its own (`spread`).
 - A processor that is newer than its LLVM gets a name which that LLVM knows (`name_processor`).
-- Older ones end the process at the first launch where the system has no linker (`lacks_linker`).
+- Older ones end the process at the first launch where they cannot run a linker (`linker_fault`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,16 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
-__all__ = ["lacks_linker", "name_processor", "spread", "threads"]
+__all__ = ["linker_fault", "name_processor", "spread", "threads"]
 
+_NO_LINKER: Final = (
+    "PoCL links each kernel with the program `ld`, which is not installed: install binutils, for"
+    " example with apt-get install binutils"
+)
+_NO_CHILDREN: Final = (
+    "PoCL waits for a linker, and cannot while the process ignores SIGCHLD:"
+    " signal.signal(signal.SIGCHLD, signal.SIG_DFL) ends that"
+)
 _UNKNOWN: Final = b"generic\0"
 _TARGET: Final = b"x86_64-u"
 """The begin of the name of the target, ``x86_64-unknown-linux-gnu``."""
@@ -85,16 +93,21 @@ def name_processor(device: Any, version: str) -> str:
     return f"{version.removesuffix('generic')}{level}"
 
 
-def lacks_linker(version: str) -> bool:
-    """True if this PoCL calls a linker that is not installed.
+def linker_fault(version: str) -> str:
+    """Return why this PoCL cannot link, in one sentence; empty if it can.
 
     version: of its platform, such as ``"OpenCL 3.0 PoCL 3.0-rc2 ..."``. Before version 5 PoCL runs
-    ``ld`` as a program, and ends the process if there is none, as on many small images.
+    ``ld`` as a program, and ends the process if there is none, as on many small images, or if it
+    cannot wait for that.
     """
     found = re.search(r"pocl (\d+)\.", version.lower())
     if (found and int(found[1]) >= 5) or sys.platform != "linux":
-        return False
-    return shutil.which("ld", path=f"{os.environ.get('PATH', os.defpath)}:/usr/bin:/bin") is None
+        return ""
+    if shutil.which("ld", path=f"{os.environ.get('PATH', os.defpath)}:/usr/bin:/bin") is None:
+        return _NO_LINKER
+    import signal
+
+    return _NO_CHILDREN if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else ""
 
 
 def _field_of(record: int) -> int | None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.backends.opencl.source import fused
 
 pytest.importorskip("pyopencl")
 Row = qd.types.ndarray(qd.f32, 1)
@@ -137,6 +138,27 @@ def reported(x: Row):
         x[i] = i
     for _ in range(1):
         print("sum", x[0] + x[1] + x[2])
+
+
+def test_many_tasks_have_several_kernels(monkeypatch):
+    monkeypatch.setattr(fused, "_TASKS", 5)
+    start("chunks")
+
+    @qd.kernel
+    def many(x: Row):
+        for k in qd.static(range(12)):
+            for i in x:
+                x[i] = x[i] * 2.0 - k
+
+    row = np.ones(3, np.float32)
+    many(row)
+    right = 1.0
+    for k in range(12):
+        right = right * 2 - k
+    assert row.tolist() == [right] * 3
+    _, tasks = facts_of(many)
+    assert [task.number for task in tasks] == [*range(5), *range(5), *range(2)]
+    assert len({task.symbol for task in tasks}) == 3
 
 
 def test_one_task_prints(capsys):

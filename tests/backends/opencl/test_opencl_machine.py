@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
 import types
@@ -93,6 +94,20 @@ def test_pocl_without_a_linker_says_what_to_install(monkeypatch, version, path, 
     platform = types.SimpleNamespace(name="Portable", version=version, get_devices=list)
     machine(monkeypatch, get_platforms=lambda: [platform])
     assert (word or "no device") in hardware.unavailable()
+
+
+@pytest.mark.parametrize("version", ["OpenCL 3.0 PoCL 3.0", "OpenCL 3.0 PoCL 5.0"])
+def test_pocl_that_cannot_wait_for_its_linker_says_why(monkeypatch, version):
+    monkeypatch.setattr(pocl.shutil, "which", lambda *_, **__: "/here/ld")
+    monkeypatch.setattr(pocl.sys, "platform", "linux")
+    platform = types.SimpleNamespace(name="Portable", version=version, get_devices=list)
+    machine(monkeypatch, get_platforms=lambda: [platform])
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        found = hardware.unavailable()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert ("SIGCHLD" in found) == version.endswith("3.0")
 
 
 def test_the_environment_hides_it(monkeypatch):

@@ -29,7 +29,7 @@ def start(**options):
 def gate(monkeypatch):
     """Full code in the background is made when this is set."""
     event = threading.Event()
-    monkeypatch.setattr(background, "_quiet", lambda state: event.wait(30))
+    monkeypatch.setattr(background, "_wait_for_quiet", lambda: event.wait(30))
     start()
     yield event
     event.set()
@@ -39,7 +39,7 @@ def gate(monkeypatch):
 def settle():
     """Wait for all code in the making."""
     late = time.monotonic() + 60
-    while helping._queue or helping._running or background._state.running:
+    while helping._queue or helping._running or background._thread.running:
         assert time.monotonic() < late
         time.sleep(0.005)
 
@@ -167,7 +167,7 @@ def test_work_that_is_not_known_to_be_small_waits_for_full_code(gate, monkeypatc
     share = share_kernel()
     check(share)
     assert executable(share).is_full  # and there was no first tier
-    assert not background._state.waiting
+    assert not background._thread.waiting
 
 
 def test_a_launch_that_is_not_small_ends_the_first_tier(gate, monkeypatch):
@@ -286,14 +286,13 @@ def test_a_program_that_ends_leaves_the_thread_nothing_to_do(gate):
 
 
 def test_the_thread_waits_until_calls_have_their_code(monkeypatch):
-    state = background._Thread()
-    monkeypatch.setattr(background, "_state", state)
+    monkeypatch.setattr(background, "_needed", 0.0)
     monkeypatch.setattr(background, "_QUIET", 0.05)
-    assert state.is_quiet()
+    assert background._is_quiet()
     with background.awaited():
         time.sleep(0.06)
-        assert not state.is_quiet()
-    assert not state.is_quiet()
+        assert not background._is_quiet()
+    assert not background._is_quiet()
 
     class Event:
         command_execution_status = 1
@@ -301,10 +300,10 @@ def test_the_thread_waits_until_calls_have_their_code(monkeypatch):
     event = Event()
     background.launched(event)
     time.sleep(0.06)
-    assert not state.is_quiet()
+    assert not background._is_quiet()
     event.command_execution_status = -5  # a launch that has failed is over as well
     time.sleep(0.06)
-    assert state.is_quiet() and not state.launches
+    assert background._is_quiet() and not background._launches
 
 
 # --- work ---------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ kernel that calls the requested one::
         }
     }
 
-Its parameters are all that any task needs; where these are more than a device accepts, the tasks go
-to several such kernels (`ends`). A kernel object belongs to one task; the parameters that this one
-does not use are set once (`opencl.arguments.settle`).
+Its parameters are all that any task needs; where these are more than a device accepts, or there are
+many tasks, they go to several such kernels (`ends`). A kernel object belongs to one task; the
+parameters that this one does not use are set once (`opencl.arguments.settle`).
 """
 
 from __future__ import annotations
@@ -49,25 +49,29 @@ class Body(NamedTuple):
     prints: bool
 
 
+_TASKS: Final = 50
+"""Tasks of a kernel: the time that PoCL needs grows faster than their number. With 300 tasks it
+needs 2.3 times as long for one kernel as for six."""
 _HEAD: Final = 24
 """Bytes of the device buffer, the buffer for prints and the task's number."""
 
 
 def ends(bodies: Sequence[Body], most: int) -> list[int]:
-    """The ends of kernels of several tasks: the parameters of each have at most ``most`` bytes.
+    """The ends of kernels of several tasks: the parameters of each have at most ``most`` bytes, and
+    the tasks are not many.
 
     A kernel of one task may have more; `ProgramSource.finish` has refused it if that is not
     possible.
     """
     found: list[int] = []
     seen: set[tuple[str, str, int]] = set()
-    size = _HEAD
+    size, start = _HEAD, 0
     for number, body in enumerate(bodies):
         new = {_key(slot) for slot in body.slots}
         more = _size(new - seen)
-        if seen and size + more > most:
+        if number - start == _TASKS or (seen and size + more > most):
             found.append(number)
-            seen, size, more = set[tuple[str, str, int]](), _HEAD, _size(new)
+            seen, size, more, start = set[tuple[str, str, int]](), _HEAD, _size(new), number
         seen |= new
         size += more
     return [*found, len(bodies)]
