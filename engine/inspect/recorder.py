@@ -26,7 +26,7 @@ from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
-from .listings import LineCache, Lines
+from .listings import LineCache, Lines, structure
 from .moves import differences
 from .record import (
     CfgNode,
@@ -113,7 +113,6 @@ class Recorder(Instrument):
         self._shown = shown
         self._seen = seen
         self._names: Final = RunNames()
-        self._known: dict[tuple[str, ...], int] = {}
         self._lines = LineCache(self.locs.__getitem__)
         self._last = Lines((), (), ())
         self._last_index = -1
@@ -298,7 +297,9 @@ class Recorder(Instrument):
         if lines is not self._last:
             self._last = lines
             texts, ids, locs = lines
-            self._last_index = self._known.setdefault(texts, len(self.snapshots))
+            # Most differ soon, and to hash them all is to read them all.
+            known = (i for i, shot in enumerate(self.snapshots) if shot.lines == texts)
+            self._last_index = next(known, len(self.snapshots))
             if self._last_index == len(self.snapshots):
                 ops = len(ids) - ids.count(-1) if func.shared is None else _counted(func).total()
                 self.snapshots.append(Snapshot(lines=texts, ids=ids, locs=locs, ops=ops))
@@ -341,7 +342,7 @@ class Recorder(Instrument):
         found = None
         if old.lines is self._lines.before.texts and new.lines is self._last.texts:
             found = differences(*self._lines.changed)
-        found = found or differences(*([(shot.lines, shot.ids, ())] for shot in (old, new)))
+        found = found or differences(*([structure(shot.lines, shot.ids)] for shot in (old, new)))
         assert found is not None  # nothing can leave the only part
         rewritten = sum([found.both[id] for id in texts if id < len(found.both)])
         return found.added, found.removed, rewritten, found.moved

@@ -6,7 +6,7 @@ import pytest
 from qd_studio.engine import ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Recorder
-from qd_studio.engine.inspect.listings import LineCache
+from qd_studio.engine.inspect.listings import LineCache, structure
 from qd_studio.engine.inspect.moves import differences
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.pipeline_kind import PipelineKind
@@ -116,7 +116,7 @@ def test_any_edit_is_listed_and_what_came_and_went_is_known(func, seed):
             continue
         assert cache.before is old
         was, now = {*old.ids} - {-1}, {*new.ids} - {-1}
-        found = differences([old], [new])
+        found = differences([structure(*old[:2])], [structure(*new[:2])])
         assert (found.added, found.removed) == (len(now - was), len(was - now))
         assert [i for i, both in enumerate(found.both[:-1]) if both] == sorted(was & now)
         parts = differences(*cache.changed)
@@ -159,6 +159,19 @@ def test_only_tasks_that_may_have_changed_are_looked_at(func):
     op.args = op.args[::-1]
     assert cache.listing(func, set()) is old
     assert cache.listing(func, {first}) == ir_listing(func) != old
+
+
+def test_what_changes_after_a_task_was_printed_in_a_pass_is_listed(func):
+    passes.run(func, CompileConfig(), PipelineKind.CPU, upto="after_offload")
+    cache = printer()
+    cache.listing(func)
+    task = func.tasks()[0]
+    op = next(op for op in ir.walk(task.regions[1]) if op.code == C.MUL)
+    op.args = op.args[::-1]
+    assert op.id in cache.part(task)
+    assert same(cache, func)
+    (old,), (new,) = cache.changed
+    assert old.ids is new.ids and cache.take_rewritten() == [op.id]
 
 
 def test_an_op_that_passes_the_end_of_a_block_has_moved(func):

@@ -8,6 +8,7 @@ from qd_studio.engine import inspect, ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Recorder, capture_ir
 from qd_studio.engine.inspect import recorder as recorder_module
+from qd_studio.engine.inspect.listings import structure
 from qd_studio.engine.inspect.moves import moved
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.pipeline_kind import PipelineKind
@@ -174,7 +175,7 @@ def test_ops_that_only_moved_are_counted():
 
 def test_a_loop_around_ops_has_not_moved_them_and_passing_the_end_of_one_has():
     def shot(lines, ids):
-        return tuple(lines), tuple(ids)
+        return structure(lines, ids)
 
     flat = shot(["k {", " a", " b", "}"], [-1, 1, 2, -1])
     inside = shot(["k {", " for {", "  a", "  b", " }", "}"], [-1, 3, 1, 2, -1, -1])
