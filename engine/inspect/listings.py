@@ -7,8 +7,8 @@ holds as long as the op still has the very same ones, which is cheap to ask. The
 never changes.
 
 What is kept is a column for each of these, by the id of the op, which an op keeps wherever it goes:
-ids mostly follow each other as the ops do, so that to read on costs little memory traffic, which is
-most of the time that a listing takes. An op that has changed is printed at once for the same reason.
+ids mostly follow each other as the ops do, so that to read on costs little memory traffic. That is
+most of the time that a listing takes, and why an op that has changed is printed at once.
 
 A pass that runs on tasks one by one says which of them it changes, and the others are not looked
 at: most passes change few of a kernel's thousands of loops.
@@ -22,7 +22,7 @@ from itertools import chain, compress
 from operator import eq, is_not
 from typing import Any, Final
 
-from ..ir import Block, Func, Loc, Op, walk
+from ..ir import Block, Func, Loc, Op
 from ..ir import codes as C
 from ..ir.printer import header, op_text, trailer
 from ..named_tuple import NamedTuple
@@ -75,9 +75,8 @@ class LineCache:
     """See the module docstring.
 
     number: returns the index of a location, -1 for the unknown one. printed: how many op lines were
-    made so far. before: the listing before the last one. now: op id -> its text, without
-    indentation, as last printed. replaced: op id -> its line before the first change since the
-    owner last cleared this.
+    made so far. before: the listing before the last one. replaced: op id -> its line before the
+    first change since the owner last cleared this.
     """
 
     def __init__(self, number: Callable[[Loc], int]) -> None:
@@ -97,11 +96,8 @@ class LineCache:
         self._seen: Final = _Seen([], [], [], [], [])
         self._numbers: Final = list[int]()
         self._texts: Final = list[str]()
-        self.now: Final = _Stripped(self._texts)
-        # If a text has changed in the part that is looked at; the tasks where one has in the middle
-        # of a pass.
+        # If a text has changed in the part that is looked at.
         self._reprinted = False
-        self._ahead: Final = set[Op | Block]()
 
     def listing(self, func: Func, tasks: Set[Op] | None = None) -> Lines:
         """``func`` as `ir.listing` prints it; the very same object if nothing has changed. tasks:
@@ -118,7 +114,7 @@ class LineCache:
             for key, ops in _parts_of(one.body, one.listed()):
                 part = before.get(key)
                 if part is None or tasks is None or key in tasks or not _is_task(key):
-                    part = self._updated(part, key, ops)
+                    part = self._updated(part, ops)
                 parts[key] = part
                 pieces.append(part)
             pieces.append(_END)
@@ -141,20 +137,6 @@ class LineCache:
         other = list(map(is_not, old, new))
         return list(compress(old, other)), list(compress(new, other))
 
-    def part(self, top: Op) -> list[int]:
-        """Print what has changed of a task in the middle of a pass; return the ids of it and of
-        those under it."""
-        found = [top, *(op for region in top.regions for op in walk(region))]
-        ids = [op.id for op in found]
-        self._grow(max(ids) + 1)
-        pads = self._seen.pads
-        self._reprinted = False
-        for op in found:
-            self._print(op, pads[op.id])
-        if self._reprinted:
-            self._ahead.add(top)
-        return ids
-
     def take_rewritten(self) -> list[int]:
         """The ops whose texts are not those before the first change since this was last asked."""
         replaced, self.replaced = self.replaced, {}
@@ -169,11 +151,10 @@ class LineCache:
             for column, none in zip(columns, (*_NOTHING, -1, ""), strict=True):
                 column += [none] * more
 
-    def _updated(self, old: Part | None, key: Op | Block, ops: Iterable[Op]) -> Part:
+    def _updated(self, old: Part | None, ops: Iterable[Op]) -> Part:
         """The part of ``ops`` and those under them; ``old`` if no line has changed."""
         ids, opens, ends = list[int](), list[int](), list[tuple[int, str]]()
-        self._reprinted = key in self._ahead
-        self._ahead.discard(key)
+        self._reprinted = False
         self._scan(ops, "  ", ids, opens, ends)
         if old is not None and old.ids == ids and old.ends == ends:
             if not self._reprinted:
@@ -230,7 +211,6 @@ class LineCache:
             self._texts[i] = text
             if old:
                 self.replaced.setdefault(i, old)
-                self.now.pop(i, None)
             else:
                 self._numbers[i] = self._number(op.loc)
         elif (before := pads[i]) is not pad:
@@ -264,18 +244,6 @@ class _Seen(NamedTuple):
     types: list[object]
     codes: list[int]
     pads: list[str]
-
-
-class _Stripped(dict[int, str]):
-    """Lines without their indentation, by the id of the op, made when they are asked for."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__()
-        self._lines: Final = lines
-
-    def __missing__(self, id: int) -> str:
-        text = self[id] = self._lines[id].lstrip(" ")
-        return text
 
 
 def _is_task(key: Op | Block) -> bool:

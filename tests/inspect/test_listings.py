@@ -161,19 +161,6 @@ def test_only_tasks_that_may_have_changed_are_looked_at(func):
     assert cache.listing(func, {first}) == ir_listing(func) != old
 
 
-def test_what_changes_after_a_task_was_printed_in_a_pass_is_listed(func):
-    passes.run(func, CompileConfig(), PipelineKind.CPU, upto="after_offload")
-    cache = printer()
-    cache.listing(func)
-    task = func.tasks()[0]
-    op = next(op for op in ir.walk(task.regions[1]) if op.code == C.MUL)
-    op.args = op.args[::-1]
-    assert op.id in cache.part(task)
-    assert same(cache, func)
-    (old,), (new,) = cache.changed
-    assert old.ids is new.ids and cache.take_rewritten() == [op.id]
-
-
 def test_an_op_that_passes_the_end_of_a_block_has_moved(func):
     cache = printer()
     block = next(
