@@ -8,7 +8,7 @@ never changes.
 
 What is kept is a column for each of these, by the id of the op, which an op keeps wherever it goes:
 ids mostly follow each other as the ops do, so that to read on costs little memory traffic. That is
-most of the time that a listing takes, and why an op that has changed is printed at once.
+most of the time that a listing needs, and why an op that has changed is printed at once.
 
 A pass that runs on tasks one by one says which of them it changes, and the others are not looked
 at: most passes change few of a kernel's thousands of loops.
