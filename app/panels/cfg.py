@@ -306,7 +306,8 @@ def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[s
     """``{"cfgs": [CfgRecord], "graphs": [{"run": index, "graphs": [GraphDiff]}]}``."""
     runs = _runs(asked, compiled)
     of = compiled.runs if asked.pass_name is None else runs
-    cfgs = [graph for run in of for pair in _own(compiled, run) for graph in pair]
+    cfgs = compiled.cfgs if asked.pass_name is None else ()  # of an earlier version
+    cfgs = cfgs or [graph for run in of for pair in _own(compiled, run) for graph in pair]
     found = [{"run": run.index, "graphs": known(compiled, run)} for run in runs]
     return {"cfgs": cfgs, "graphs": found}
 
