@@ -9,9 +9,17 @@ from typing import Final
 
 import msgspec
 
-from ...engine.inspect.graphs import GraphDiff, GraphError, graphs_of, pass_graphs
+from ...engine.inspect.graphs import (
+    GraphDiff,
+    GraphError,
+    graphs_of,
+    live_graphs,
+    live_graphs_of,
+    pass_graphs,
+)
 from ...engine.inspect.record import (
     BackendRecord,
+    CfgRecord,
     CompileRecord,
     FileRecord,
     KernelRecord,
@@ -47,16 +55,17 @@ FORMS: Final = ("drawing", "overview", "outline")
 _WIDEST: Final = 110
 """A wider drawing is no easier to read."""
 _OWN: Final = "cfg_optimization"
-"""The pass that works on the graph, and records it."""
+"""The pass that works on the graph."""
 _EXPORTS: Final = {"svg": to_svg, "dot": to_dot, "mermaid": to_mermaid}
 
 _listed: Final = by_identity(8)(graphs_of)
+_live: Final = by_identity(8)(live_graphs_of)
 
 
 @by_identity(16)
 def graphs(compiled: CompileRecord, run: PassRun) -> tuple[GraphDiff, ...]:
     """The graphs that a run changed, or those that it ran on; see `pass_graphs`."""
-    return pass_graphs(compiled, run, _listed)
+    return pass_graphs(compiled, run, _listed, _live)
 
 
 def graph_run(compiled: CompileRecord, selected: PassRun | None = None) -> PassRun | None:
@@ -257,6 +266,14 @@ def known(compiled: CompileRecord, run: PassRun) -> tuple[GraphDiff, ...]:
         return ()
 
 
+def _own(compiled: CompileRecord, run: PassRun) -> list[tuple[CfgRecord, CfgRecord]]:
+    """`live_graphs`; none if the IR cannot be read."""
+    try:
+        return live_graphs(compiled, run, _live)
+    except GraphError:
+        return []
+
+
 def _text(asked: Asked) -> Iterable[Block]:
     export = _EXPORTS.get(asked.form)
     if export is None:
@@ -288,10 +305,9 @@ def _lines(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> lis
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
     """``{"cfgs": [CfgRecord], "graphs": [{"run": index, "graphs": [GraphDiff]}]}``."""
     runs = _runs(asked, compiled)
-    indices = {run.index for run in runs}
-    cfgs = compiled.cfgs
-    if asked.pass_name is not None:
-        cfgs = tuple(g for g in cfgs if g.run in indices)
+    of = compiled.runs if asked.pass_name is None else runs
+    cfgs = compiled.cfgs if asked.pass_name is None else ()  # of an earlier version
+    cfgs = cfgs or [graph for run in of for pair in _own(compiled, run) for graph in pair]
     found = [{"run": run.index, "graphs": known(compiled, run)} for run in runs]
     return {"cfgs": cfgs, "graphs": found}
 
@@ -299,9 +315,8 @@ def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[s
 def _html(kernel: KernelRecord, backend: str, compiled: CompileRecord, page: Page) -> str:
     """The graphs of each run of cfg_optimization, those that an earlier backend has left out."""
     parts: list[str] = []
-    for index in dict.fromkeys(g.run for g in compiled.cfgs):
-        run = next((r for r in compiled.runs if r.index == index), None)
-        if run is None:
+    for run in compiled.runs:
+        if run.name != _OWN or run.state == "skipped":
             continue
         for graph in known(compiled, run):
             body = _figure(graph)

@@ -441,7 +441,6 @@ def _seen(recorder: Recorder) -> dict[str, Any]:
         "snapshots": tuple(recorder.snapshots),
         "locs": tuple(recorder.locs.records),
         "origins": recorder.origins,
-        "cfgs": tuple(recorder.cfgs),
         "tasks": tuple(recorder.tasks),
         "metrics": recorder.metrics,
     }

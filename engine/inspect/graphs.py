@@ -5,9 +5,9 @@
         for graph in graphs.pass_graphs(compiled, run):
             print(graph.name, graph.summary())
 
-The graphs of a run are those that the compile recorded, with live memory, or else they are built
-from the IR before and after it. Blocks are matched by the ops that they share, then by their label.
-Each has a state:
+The graphs of a run are built from the IR before and after it, those of `cfg_optimization` with live
+memory: a compile records none, and earlier versions did. Blocks are matched by the ops that they
+share, then by their label. Each has a state:
 
 * ``same``: the same ops with the same text; ``moved``: the same, elsewhere in the order of blocks;
 * ``changed``: its ops differ; ``lines`` says how;
@@ -18,41 +18,21 @@ Each has a state:
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from ..analysis.cfg import Cfg, build_cfg
-from ..errors import IRParseError
-from ..ir import all_ops, parse, walk
 from ..named_tuple import NamedTuple
 from .increasing import increasing
+from .ir_graphs import WHOLE, Graph, GraphError, graphs_of, live_graphs, live_graphs_of
 from .record import CfgNode, CfgRecord, CompileRecord, PassRun, Snapshot
 
 __all__ = [
     "BlockDiff", "BlockLine", "EdgeDiff", "Graph", "GraphDiff", "GraphError", "Loop",
-    "compare_graphs", "graphs_of", "loops_of", "pass_graphs",
+    "compare_graphs", "graphs_of", "live_graphs", "live_graphs_of", "loops_of", "pass_graphs",
 ]  # fmt: skip
-
-_HEAD: Final = re.compile(r"(kernel|function) ([^\s(]+)\(")
-WHOLE: Final = -1
-"""`CfgRecord.task` of a graph that is not of one task."""
-
-
-class GraphError(ValueError):
-    """The IR of a record cannot be read; the text says why."""
-
-
-class Graph(NamedTuple):
-    """A graph. name: ``task 0``, ``kernel`` or ``function f``. key: the op of the task, or the
-    name; the same before and after a pass."""
-
-    name: str
-    key: int | str
-    record: CfgRecord
 
 
 class BlockLine(msgspec.Struct, frozen=True):
@@ -160,71 +140,23 @@ def _summary(kinds: Iterable[str]) -> str:
     return " ".join(parts)
 
 
-# ---- graphs of IR
-
-
-def graphs_of(snapshot: Snapshot) -> tuple[Graph, ...]:
-    """The graphs of a listing: one a task that repeats none, or one of the kernel before it has
-    tasks; then those of the real functions that it calls. Raises GraphError."""
-    texts = {op: line.strip() for op, line in zip(snapshot.ids, snapshot.lines, strict=True)}
-    heads = (_HEAD.match(line) if op < 0 else None
-             for op, line in zip(snapshot.ids, snapshot.lines, strict=True))  # fmt: skip
-    # The graph needs no parameters, and a listing does not say the stage.
-    lines = [f"{head[1]} {head[2]}() stage=typed {{" if head else line
-             for head, line in zip(heads, snapshot.lines, strict=True)]  # fmt: skip
-    try:
-        func = parse("\n".join(lines))
-    except IRParseError as error:
-        raise GraphError(f"the IR cannot be read: {error.message}") from None
-    tasks = func.tasks()
-    # A task that repeats another one has no lines: its graph is that of the other.
-    listed = {i: task for i, task in enumerate(tasks) if texts.get(task.id, "{").endswith("{")}
-    copies = {op.id for i, task in enumerate(tasks) if i not in listed
-              for region in task.regions for op in walk(region)}  # fmt: skip
-    if any(op.id not in texts and op.id not in copies for op in all_ops(func)):
-        raise GraphError("the IR does not have the ops that it should")
-    out = [
-        Graph(f"task {i}", task.id, _record(build_cfg(func, task, i), i, texts))
-        for i, task in listed.items()
-    ]
-    if not tasks:
-        out.append(Graph("kernel", "kernel", _record(build_cfg(func), WHOLE, texts)))
-    for callee in func.callees.values():
-        name = f"function {callee.name}"
-        out.append(Graph(name, name, _record(build_cfg(callee), WHOLE, texts)))
-    return tuple(out)
-
-
-def _record(graph: Cfg, task: int, texts: Mapping[int, str]) -> CfgRecord:
-    nodes = tuple(
-        CfgNode(
-            id=node.id,
-            ops=tuple([op.id for op in node.ops]),
-            lines=tuple([texts[op.id] for op in node.ops]),
-            prev=tuple([n.id for n in node.prev]),
-            next=tuple([n.id for n in node.next]),
-            label=node.label,
-            parallel=node.parallel,
-            depth=node.depth,
-        )
-        for node in graph.nodes
-    )
-    return CfgRecord(stage="", task=task, when="", nodes=nodes)
+# ---- graphs of a run
 
 
 def pass_graphs(
     compiled: CompileRecord,
     run: PassRun,
     graphs: Callable[[Snapshot], tuple[Graph, ...]] = graphs_of,
+    live: Callable[[Snapshot], tuple[Graph, ...]] = live_graphs_of,
 ) -> tuple[GraphDiff, ...]:
     """The graphs that ``run`` changed; if it changed none, all that it ran on.
 
-    graphs: makes the graphs of a listing. Raises GraphError.
+    graphs, live: make the graphs of a listing. Raises GraphError.
     """
     origins = {int(op): origin for op, origin in compiled.origins.items()}
     out = [
         compare_graphs(f"task {before.task}", before, after, origins)
-        for before, after in _recorded(compiled, run)
+        for before, after in live_graphs(compiled, run, live)
     ]
     if not out and compiled.snapshots:
         old = {g.key: g for g in graphs(compiled.snapshots[run.before])}
@@ -237,12 +169,6 @@ def pass_graphs(
             if run.state == "changed" or run.task is None or g.name == f"task {run.task}"
         ]
     return tuple([g for g in out if g.changed] or out)
-
-
-def _recorded(compiled: CompileRecord, run: PassRun) -> list[tuple[CfgRecord, CfgRecord]]:
-    found = [g for g in compiled.cfgs if g.run == run.index]
-    return [(a, b) for a, b in zip(found[::2], found[1::2], strict=False)
-            if (a.when, b.when) == ("before", "after")]  # fmt: skip
 
 
 def _of_other_tasks(
@@ -277,7 +203,7 @@ def _whole(snapshot: Snapshot) -> list[Graph]:
             follow = tuple(n + base for n in node.next)
             if node.label == "final" and not last:
                 follow = (base + len(graph.record.nodes),)
-            nodes.append(msgspec.structs.replace(
+            nodes.append(replace(
                 node, id=node.id + base, label=label, next=follow,
                 prev=tuple(n + base for n in node.prev),
             ))  # fmt: skip

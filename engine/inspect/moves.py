@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 
 from ..named_tuple import NamedTuple
 from .increasing import increasing
-from .listings import Columns
+from .listings import Part, whole
 
 __all__ = ["Differences", "differences", "moved"]
 
 _Block = tuple[int, int]
 """The op that a block belongs to, and which of its blocks; -1 for the outermost one."""
-_Texts = tuple[Sequence[str], Sequence[int]]
-"""A listing: the text of each line, and the op that starts on it; -1 for none."""
 
 
 class Differences(NamedTuple):
@@ -38,7 +36,7 @@ class Differences(NamedTuple):
     both: bytes
 
 
-def differences(old: Sequence[Columns], new: Sequence[Columns]) -> Differences | None:
+def differences(old: Sequence[Part], new: Sequence[Part]) -> Differences | None:
     """Compare the ops of two listings, each given by its parts; parts that have not changed may
     be left out of both. None if an op has gone from one part to another: then the listings have to
     be given whole."""
@@ -51,38 +49,26 @@ def differences(old: Sequence[Columns], new: Sequence[Columns]) -> Differences |
     if (both & (in_old != in_new))[:-1].any():
         return None
     in_order = np.array_equal(was[both[was]], now[both[now]])
-    before, after = _whole(old), _whole(new)
-    still = in_order and _closing(before[0], was) == _closing(after[0], now)
+    still = in_order and _closing(old) == _closing(new)
     added, removed = ((found >= 0) & ~both for found in (in_new, in_old))
     return Differences(
-        int(added[:-1].sum()), int(removed[:-1].sum()), 0 if still else moved(before, after),
-        both.tobytes(),
+        int(added[:-1].sum()), int(removed[:-1].sum()),
+        0 if still else moved(whole(old), whole(new)), both.tobytes(),
     )  # fmt: skip
 
 
-def _numbered(parts: Sequence[Columns]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _numbered(parts: Sequence[Part]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The ids of all lines, and the part that each is in."""
-    ids = chain.from_iterable([part[1] for part in parts])
-    numbers = np.repeat(np.arange(len(parts)), [len(part[1]) for part in parts])
+    ids = chain.from_iterable([part.ids for part in parts])
+    numbers = np.repeat(np.arange(len(parts)), [len(part.ids) for part in parts])
     return np.fromiter(ids, np.int64, len(numbers)), numbers
 
 
-def _whole(parts: Sequence[Columns]) -> _Texts:
-    """The texts and the ids of all lines."""
-    if len(parts) == 1:
-        return parts[0][:2]
-    texts, ids = list[str](), list[int]()
-    for part in parts:
-        texts += part[0]
-        ids += part[1]
-    return texts, ids
-
-
-def moved(old: _Texts, new: _Texts) -> int:
-    """The number of ops of ``new`` that are elsewhere in ``old``: texts and ids of two listings."""
-    start, end = _ends_alike(old[1], new[1])
+def moved(old: Part, new: Part) -> int:
+    """The number of ops of ``new`` that are elsewhere in ``old``: two whole listings."""
+    start, end = _ends_alike(old.ids, new.ids)
     numbers: dict[_Block, int] = {}
-    size = max(max(old[1], default=-1), max(new[1], default=-1)) + 2
+    size = max(max(old.ids, default=-1), max(new.ids, default=-1)) + 2
     first, before = _blocks(old, start, end, numbers, size)
     second, after = _blocks(new, start, end, numbers, size)
     blocks = list(numbers)
@@ -104,9 +90,9 @@ def moved(old: _Texts, new: _Texts) -> int:
     ])  # fmt: skip
 
 
-def _closing(lines: Sequence[str], ids: NDArray[np.int64]) -> list[str]:
-    """The lines on which no op begins. ids: those of the listing."""
-    return [lines[i] for i in np.flatnonzero(ids < 0).tolist()]
+def _closing(parts: Sequence[Part]) -> list[str]:
+    """The texts of the lines on which no op begins."""
+    return [text for part in parts for _, text in part.ends]
 
 
 def _ends_alike(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
@@ -144,38 +130,36 @@ def _around(
 
 
 def _blocks(
-    listing: _Texts, start: int, end: int, numbers: dict[_Block, int], size: int
+    listing: Part, start: int, end: int, numbers: dict[_Block, int], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The ids of the ops of a listing without its first and last lines, in order, and by id the
     number of the block that each is in; -1 for others. numbers: of all blocks so far."""
-    middle = slice(start, len(listing[1]) - end)
-    lines, ids = listing[0][middle], listing[1][middle]
+    stop = len(listing.ids) - end
+    ids = listing.ids[start:stop]
+    limits = [(line, "") for line in listing.opens if start <= line < stop]
+    limits += [limit for limit in listing.ends if start <= limit[0] < stop]
+    limits.sort()
     stack: list[_Block] = [(-1, 0)]
-    begin = others = 0
-    limits: list[int] = []
-    for i, text in enumerate(lines):
-        if text[-1] == "{" or ids[i] < 0:
-            limits.append(i)
+    begin, others = start, 0
     inside: list[int] = []
     lengths: list[int] = []
-    for i in limits:
+    for line, text in limits:
         inside.append(numbers.setdefault(stack[-1], len(numbers)))
-        lengths.append(i + 1 - begin)
-        begin = i + 1
-        text, id = lines[i], ids[i]
-        opens = text.endswith("{")
-        if id >= 0:
-            stack.append((id, 0))
+        lengths.append(line + 1 - begin)
+        begin = line + 1
+        if not text:  # an op
+            stack.append((listing.ids[line], 0))
             continue
+        opens = text.endswith("{")
         if text.lstrip().startswith("}"):
             owner, number = stack.pop() if len(stack) > 1 else (-1, stack.pop()[1] + 1)
             if opens or not stack:  # another block of the same op, or the end of one from above
                 stack.append((owner, number + opens))
         elif opens:
-            stack.append((-1, i - others))
+            stack.append((-1, line - start - others))
         others += 1
     inside.append(numbers.setdefault(stack[-1], len(numbers)))
-    lengths.append(len(ids) - begin)
+    lengths.append(stop - begin)
     found = np.fromiter(ids, np.int64, len(ids))
     out = np.full(size, -1)
     out[found] = np.repeat(inside, lengths)

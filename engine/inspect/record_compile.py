@@ -170,7 +170,12 @@ class CompileRecord(RecordPart, frozen=True, kw_only=True):
     origins: Annotated[
         dict[str, int], about("By the id of a replacement op, as text: the id of the replaced op.")
     ] = {}  # noqa: RUF012
-    cfgs: Annotated[tuple[CfgRecord, ...], about("Control-flow graphs.")] = ()
+    cfgs: Annotated[
+        tuple[CfgRecord, ...],
+        about(
+            "Control-flow graphs, in records of earlier versions; those of a listing can be built."
+        ),
+    ] = ()
     artefacts: Annotated[tuple[Artefact, ...], about("Generated texts.")] = ()
     tasks: Annotated[tuple[TaskRecord, ...], about("Tasks of the finished kernel.")] = ()
     metrics: Annotated[dict[str, int], about("Counts by name.")] = {}  # noqa: RUF012

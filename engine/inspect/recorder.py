@@ -1,4 +1,4 @@
-"""Watches a compile and keeps what happened: runs, snapshots, remarks, control-flow graphs.
+"""Watches a compile and keeps what happened: runs, snapshots, remarks.
 
 A `Recorder` is an instrument of the pass manager. It prints the IR when a pass has changed it, and
 only then; equal texts are stored once. Nothing it does changes the compile.
@@ -13,12 +13,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Set
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from ..analysis.cfg import Cfg
-from ..analysis.cfg import CfgNode as Node
 from ..ir import Func, Loc, Op, all_ops, walk
 from ..ir import codes as C
 from ..ir.loc import UNKNOWN
@@ -26,11 +22,9 @@ from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
-from .listings import LineCache, Lines
+from .listings import LineCache, Lines, structure
 from .moves import differences
 from .record import (
-    CfgNode,
-    CfgRecord,
     LocRecord,
     PassRun,
     Remark,
@@ -85,12 +79,11 @@ class Recorder(Instrument):
 
     progress: called with "stage/pass" and the number of statements before each run. done: called
     when the last pass has run. shown, seen: ``seen`` is called once, as soon as the run ``shown``
-    is over. snapshots, runs, cfgs, tasks, metrics, origins: what was seen so far; complete after
+    is over. snapshots, runs, tasks, metrics, origins: what was seen so far; complete after
     `end`, and as far as it came when a pass failed.
     """
 
     wants_remarks = True
-    wants_notes = True
 
     def __init__(
         self,
@@ -103,7 +96,6 @@ class Recorder(Instrument):
         self.locs = LocTable()
         self.snapshots: list[Snapshot] = []
         self.runs: list[PassRun] = []
-        self.cfgs: list[CfgRecord] = []
         self.tasks: list[TaskRecord] = []
         self.metrics: dict[str, int] = {}
         self.origins: dict[str, int] = {}
@@ -113,16 +105,12 @@ class Recorder(Instrument):
         self._shown = shown
         self._seen = seen
         self._names: Final = RunNames()
-        self._known: dict[tuple[str, ...], int] = {}
         self._lines = LineCache(self.locs.__getitem__)
         self._last = Lines((), (), ())
         self._last_index = -1
         self._now = -1
-        self._drawn: Cfg | None = None
-        self._listed = -1
         self._version = -1
         self._stage = ""
-        self._phase = ""
         # The tasks of the pass that is running, by number; if they are many, its runs so far as
         # one, and the tasks that these changed.
         self._tasks: dict[int, Op] = {}
@@ -142,7 +130,6 @@ class Recorder(Instrument):
             self._many = bool(self._tasks) and (
                 func.shared is not None or len(self._tasks) >= MANY_TASKS
             )
-        self._phase = run.stage
         if self._progress is not None:
             self._progress(f"{run.stage}/{run.name}", self.snapshots[self._now].ops)
         return True
@@ -174,10 +161,7 @@ class Recorder(Instrument):
     def _ran(self, run: Run, func: Func, tasks: set[Op] | None) -> None:
         """Keep a run. tasks: the only ones that it can have changed; None if it can all."""
         before = self._now
-        listed, self._listed = self._listed, -1
-        if listed >= 0 and not func.callees and func.stage == self._stage:
-            self._now = listed
-        elif run.changed or func.stage != self._stage:
+        if run.changed or func.stage != self._stage:
             self._now = self._snapshot(func, tasks if func.stage == self._stage else None)
         # What the IR says counts, not what the pass says of itself.
         changed = self._now != before
@@ -194,10 +178,6 @@ class Recorder(Instrument):
     def stage(self, name: str, func: Func) -> None:
         self._end_gathering(func)
         self.metrics[f"ops.{name}"] = self._ops(func)
-
-    def note(self, name: str, func: Func, data: Any) -> None:
-        if name in ("cfg_before", "cfg_after") and isinstance(data, Cfg):
-            self._graph(name.removeprefix("cfg_"), data, func)
 
     def end(self, func: Func) -> None:
         self._end_gathering(func)
@@ -226,54 +206,6 @@ class Recorder(Instrument):
             return self.snapshots[self._now].ops
         return _counted(func).total()
 
-    def _graph(self, when: str, graph: Cfg, func: Func) -> None:
-        """Keep a control-flow graph, its lines as the IR prints them at this moment."""
-        if graph is self._drawn:  # the pass changed nothing
-            self.cfgs.append(msgspec.structs.replace(self.cfgs[-1], when=when))
-            return
-        self._drawn = graph
-        if self._many:
-            shown = frozenset(self._lines.part(self._tasks[graph.task_index]))
-        else:
-            if when == "after":  # the last thing that the pass does
-                self._listed = self._snapshot(func)
-            at = self._now if self._listed < 0 else self._listed
-            shown = frozenset(self.snapshots[at].ids)
-        now = self._lines.now
-        live: dict[int, tuple[int, ...]] = {}  # by identity: many nodes have the very same
-
-        def lines(ops: list[Op], ids: tuple[int, ...]) -> tuple[str, ...]:
-            if shown.issuperset(ids):
-                return tuple(map(now.__getitem__, ids))
-            return tuple([now[op.id] if op.id in shown else repr(op) for op in ops])
-
-        def live_out(node: Node) -> tuple[int, ...]:
-            found = live.get(id(node.live_out))
-            if found is None:
-                found = live[id(node.live_out)] = tuple([op.id for op in node.live_out])
-            return found
-
-        nodes = tuple(
-            CfgNode(
-                id=node.id,
-                ops=(ids := tuple([op.id for op in node.ops])),
-                lines=lines(node.ops, ids),
-                prev=tuple([n.id for n in node.prev]),
-                next=tuple([n.id for n in node.next]),
-                live_out=live_out(node),
-                live_more=node.live_more,
-                label=node.label,
-                parallel=node.parallel,
-                depth=node.depth,
-            )
-            for node in graph.nodes
-        )
-        self.cfgs.append(
-            CfgRecord(
-                stage=self._phase, task=graph.task_index, when=when, nodes=nodes, run=len(self.runs)
-            )
-        )
-
     def _describe_tasks(self, func: Func) -> None:
         for index, task in enumerate(func.listed() if func.shared is not None else func.tasks()):
             full = task.args[0] if task.args else task
@@ -298,7 +230,9 @@ class Recorder(Instrument):
         if lines is not self._last:
             self._last = lines
             texts, ids, locs = lines
-            self._last_index = self._known.setdefault(texts, len(self.snapshots))
+            # Most differ soon, and to hash them all is to read them all.
+            known = (i for i, shot in enumerate(self.snapshots) if shot.lines == texts)
+            self._last_index = next(known, len(self.snapshots))
             if self._last_index == len(self.snapshots):
                 ops = len(ids) - ids.count(-1) if func.shared is None else _counted(func).total()
                 self.snapshots.append(Snapshot(lines=texts, ids=ids, locs=locs, ops=ops))
@@ -341,7 +275,7 @@ class Recorder(Instrument):
         found = None
         if old.lines is self._lines.before.texts and new.lines is self._last.texts:
             found = differences(*self._lines.changed)
-        found = found or differences(*([(shot.lines, shot.ids, ())] for shot in (old, new)))
+        found = found or differences(*([structure(shot.lines, shot.ids)] for shot in (old, new)))
         assert found is not None  # nothing can leave the only part
         rewritten = sum([found.both[id] for id in texts if id < len(found.both)])
         return found.added, found.removed, rewritten, found.moved

@@ -104,8 +104,8 @@ def _attr(op: Op) -> str:
     return f" [{attr!r}]"
 
 
-def op_text(op: Op) -> str:
-    """One op as text, without its regions and without indentation."""
+def op_text(op: Op, pad: str = "") -> str:
+    """One op as text, without its regions. pad: the indentation."""
     args = op.args
     count = len(args)
     if count == 2:  # most ops have one operand or two
@@ -118,8 +118,8 @@ def op_text(op: Op) -> str:
     if op.attr is not None:
         text += _attr(op)
     if op.type is void:
-        return f"${op.id} : {_NAME[op.code]}{text}"
-    return f"<{op.type.name}> ${op.id} = {_NAME[op.code]}{text}"
+        return f"{pad}${op.id} : {_NAME[op.code]}{text}"
+    return f"{pad}<{op.type.name}> ${op.id} = {_NAME[op.code]}{text}"
 
 
 def header(func: Func) -> str:
@@ -168,7 +168,7 @@ class _Printer:
         lines, ids, locs = self.lines, self.ids, self.locs
         marked = self.table is not None
         for op in ops:
-            text = pad + op_text(op)
+            text = op_text(op, pad)
             mark = self.mark(op.loc) if marked else ""
             if not op.regions:
                 lines.append(text + mark if marked else text)

@@ -83,7 +83,7 @@ def test_arrays_with_gradients_make_a_gradient_that_agrees_with_the_interpreter(
     cpu = record.backend("cpu")
     assert cpu.status == "ok" and cpu.agreement.state == "ok"
     assert [x.workload for x in cpu.launches] == ["n=4", "n=40"]
-    assert cpu.agreement.max_abs < 1e-5 and cpu.compile.runs and cpu.compile.cfgs
+    assert cpu.agreement.max_abs < 1e-5 and cpu.compile.runs
     autodiff = cpu.autodiff
     assert autodiff.mode == "reverse" and 0 <= autodiff.forward < autodiff.reverse
     assert {x.by for x in autodiff.links} >= {"same", "place"}

@@ -6,7 +6,7 @@ import pytest
 from qd_studio.engine import ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Recorder
-from qd_studio.engine.inspect.listings import LineCache
+from qd_studio.engine.inspect.listings import LineCache, structure
 from qd_studio.engine.inspect.moves import differences
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.pipeline_kind import PipelineKind
@@ -116,7 +116,7 @@ def test_any_edit_is_listed_and_what_came_and_went_is_known(func, seed):
             continue
         assert cache.before is old
         was, now = {*old.ids} - {-1}, {*new.ids} - {-1}
-        found = differences([old], [new])
+        found = differences([structure(*old[:2])], [structure(*new[:2])])
         assert (found.added, found.removed) == (len(now - was), len(was - now))
         assert [i for i, both in enumerate(found.both[:-1]) if both] == sorted(was & now)
         parts = differences(*cache.changed)

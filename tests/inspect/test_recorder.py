@@ -8,6 +8,8 @@ from qd_studio.engine import inspect, ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Recorder, capture_ir
 from qd_studio.engine.inspect import recorder as recorder_module
+from qd_studio.engine.inspect.graphs import live_graphs
+from qd_studio.engine.inspect.listings import structure
 from qd_studio.engine.inspect.moves import moved
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.pipeline_kind import PipelineKind
@@ -68,15 +70,24 @@ def test_metrics_describe_the_finished_function(compiled):
 
 
 def test_graphs_are_around_each_cfg_optimization(compiled):
-    runs = {graph.run for graph in compiled.cfgs}
-    assert {compiled.runs[run].name for run in runs} == {"cfg_optimization"}
-    for run in runs:
-        assert [g.when for g in compiled.cfgs if g.run == run] == ["before", "after"]
-    graph = compiled.cfgs[0]
-    assert (graph.nodes[0].label, graph.nodes[-1].label) == ("start", "final")
-    lines = {line for node in graph.nodes for line in node.lines}
-    shown = {line.strip() for line in compiled.snapshots[compiled.runs[graph.run].before].lines}
-    assert lines and lines <= shown
+    for run in compiled.runs:
+        found = live_graphs(compiled, run)
+        assert bool(found) == (run.name == "cfg_optimization")
+        for pair in found:
+            assert [(g.when, g.run, g.stage) for g in pair] == [
+                ("before", run.index, run.stage), ("after", run.index, run.stage)
+            ]  # fmt: skip
+            assert (pair[0].nodes[0].label, pair[0].nodes[-1].label) == ("start", "final")
+            for graph, shot in zip(pair, (run.before, run.after), strict=True):
+                lines = {line for node in graph.nodes for line in node.lines}
+                assert lines
+                assert lines <= {line.strip() for line in compiled.snapshots[shot].lines}
+    live = [node.live_out for pair in found_graphs(compiled) for g in pair for node in g.nodes]
+    assert any(live)
+
+
+def found_graphs(compiled):
+    return [pair for run in compiled.runs for pair in live_graphs(compiled, run)]
 
 
 def test_watching_changes_nothing():
@@ -119,11 +130,9 @@ def test_runs_over_many_tasks_are_one(monkeypatch):
     test_changes_are_counted_by_identity(found)
     count = sum(len(run.rewrites) for run in usual.runs)
     assert sum(len(run.rewrites) for run in found.runs) == count
-    graphs = [(g.task, g.when, [(n.lines, n.ops, n.live_out) for n in g.nodes]) for g in usual.cfgs]
-    assert graphs == [
-        (g.task, g.when, [(n.lines, n.ops, n.live_out) for n in g.nodes]) for g in found.cfgs
-    ]
-    assert {found.runs[g.run].name for g in found.cfgs} == {"cfg_optimization"}
+    last = {g.task: g.nodes for run in usual.runs for _, g in live_graphs(usual, run)}
+    assert last == {g.task: g.nodes for run in found.runs for _, g in live_graphs(found, run)}
+    assert last.keys() == {0, 1, 2}
 
 
 def test_a_failing_pass_keeps_what_came_before(monkeypatch):
@@ -174,7 +183,7 @@ def test_ops_that_only_moved_are_counted():
 
 def test_a_loop_around_ops_has_not_moved_them_and_passing_the_end_of_one_has():
     def shot(lines, ids):
-        return tuple(lines), tuple(ids)
+        return structure(lines, ids)
 
     flat = shot(["k {", " a", " b", "}"], [-1, 1, 2, -1])
     inside = shot(["k {", " for {", "  a", "  b", " }", "}"], [-1, 3, 1, 2, -1, -1])
