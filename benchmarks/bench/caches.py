@@ -142,7 +142,7 @@ def measure(options: Options) -> list[Section]:
         "Fifty kernels, process start to last result (ms, median of fresh processes)",
         ["state", *engines, "ours/reference"],
     )
-    with tempfile.TemporaryDirectory(prefix="bench-caches-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-caches-", ignore_cleanup_errors=True) as folder:
         bench = Bench(options, Path(os.path.realpath(folder)), whole)
         bench.measure()
     bench.compare()
