@@ -88,10 +88,10 @@ def describe(task: Op, ops: list[Op]) -> Described | None:
     codes = bytes([op.code for op in ops])
     if len(ops) > _MOST or 0 in codes.translate(ALIKE):
         return None
-    fixed = {a for op in compress(ops, codes.translate(_CLOSED)) for a in op.args}
+    closed = {a for op in compress(ops, codes.translate(_CLOSED)) for a in op.args}
     numbers = [
         op for op in compress(ops, codes.translate(_CONSTANT))
-        if op.type in _TYPES and op not in fixed
+        if op.type in _TYPES and op not in closed
     ]  # fmt: skip
     if i32 in [op.type for op in numbers]:
         inside = _inside_addresses(ops, codes)

@@ -233,6 +233,7 @@ def _built(
     """Code in the making, and what returns its binary. It is built now where there is no ``work``.
 
     PoCL needs as long for a binary as for the rest, so a helper process makes that where it can.
+    Without tiers caches have all code when the program has ended.
     """
     one = where.hardware
     assert one is not None
@@ -242,7 +243,8 @@ def _built(
 
     context = context_of(one)
     job = full.job_of(source, config, one, made.layout.size, made.tasks)
-    pending = helping.prepare(job) if _launches_idly(where) else None
+    later = config.tiered != "off" and _launches_idly(where)
+    pending = helping.prepare(job) if later else None
     with background.awaited():
         if pending is None:
             return None, partial(build.binary_of, context, build.build(context, source, config))
