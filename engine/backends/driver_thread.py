@@ -3,7 +3,7 @@
 Drivers hold locks that a forked child would inherit, and compilers crash in a process that runs its
 last destructors. So a fork and the end of the process wait for the call that the thread is in. Such
 a call is short: the helper process makes what needs long (see `cpu.background`). The end waits for
-nothing that has not begun: the thread is a daemon.
+nothing that is still to begin: the thread is a daemon.
 """
 
 from __future__ import annotations
