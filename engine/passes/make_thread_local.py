@@ -133,15 +133,18 @@ def _reductions(func: Func, cx: PassCx, task: Op, loop: Op) -> list[list[Op]]:
         return []
     memory = MemoryLocations(func)
     touching: dict[Location, list[Op]] = {}
+    touched = 0
     for op in ops:
         kind = KIND[op.code]
         if kind not in (0, INIT, FENCE) and op.args[0].code != C.ALLOCA:
-            touching.setdefault(memory.location(op.args[0]), []).append(op)
+            location = memory.location(op.args[0])
+            touching.setdefault(location, []).append(op)
+            touched |= location.bit
     counts = use_counts(task.regions[1])
     found: list[list[Op]] = []
     for location, accesses in touching.items():
         if C.ATOMIC[accesses[0].code]:
-            why_not = _why_not(location, accesses, touching, memory, loop, counts)
+            why_not = _why_not(location, accesses, touched, memory, loop, counts)
             if why_not:
                 cx.remark(accesses[0], f"no accumulator for each thread: {why_not}")
             else:
@@ -154,12 +157,15 @@ def _reductions(func: Func, cx: PassCx, task: Op, loop: Op) -> list[list[Op]]:
 def _why_not(
     location: Location,
     accesses: list[Op],
-    touching: dict[Location, list[Op]],
+    touched: int,
     memory: MemoryLocations,
     loop: Op,
     counts: dict[Op, int],
 ) -> str:
-    """The reason that ``location`` is not a reduction; empty if it is one."""
+    """The reason that ``location`` is not a reduction; empty if it is one.
+
+    touched: a bit set of all locations in the loop.
+    """
     first = accesses[0]
     elem = location.ptr.type.elem if isinstance(location.ptr.type, PointerType) else None
     if first.code in (C.ATOMIC_XCHG, C.ATOMIC_CAS):
@@ -174,8 +180,7 @@ def _why_not(
         return "it is also updated outside of the loop"
     if not is_invariant(location.ptr, loop):
         return "its address varies"
-    others = memory.may_alias(location)
-    if any(others >> other.number & 1 for other in touching):
+    if memory.may_alias(location) & touched:
         return "other accesses may hit the same element"
     return ""
 
@@ -208,6 +213,9 @@ def _accumulate(
 ) -> list[_Sum]:
     """Let updates go to accumulators, which ``b`` makes."""
     sums: list[_Sum] = []
+    body = loop.regions[-1]
+    # A block may have no iterations.
+    in_all = not on_gpu and not any(op.code == C.CONTINUE for op in walk(body))
     for updates in found:
         first = updates[0]
         t = first.type
@@ -219,18 +227,9 @@ def _accumulate(
         b.store(local, b.const(none, t))
         for op in updates:
             op.args = (local, *op.args[1:])
-        # A block may have no iterations.
-        always = not on_gpu and _always(loop, updates)
+        always = in_all and any(op.block is body for op in updates)
         sums.append(_Sum(first.code, t, always, dest, local, none))
     return sums
-
-
-def _always(loop: Op, accesses: list[Op]) -> bool:
-    """True if each iteration makes one of the updates."""
-    body = loop.regions[0]
-    return any(op.block is body for op in accesses) and not any(
-        op.code == C.CONTINUE for op in walk(body)
-    )
 
 
 def _in_chunks(func: Func, task: Op, loop: Op, found: list[list[Op]], fast_math: bool) -> None:

@@ -15,7 +15,8 @@ The instructions are those that LLVM has for the operations, so that results hav
 mathematical functions are those of the system, as with LLVM. A value of fewer than 64 bits is in
 the lower bits of its slot, below bits of any kind; an ``i1`` is 0 or 1 in all 64. Two names of one
 value (a truncation) have one slot. In long functions values that one block alone uses are in slots
-that all blocks share. A jump writes the phis of the block that it leads to.
+that all blocks share, and in very long ones a slot is free after the last use of its value. A jump
+writes the phis of the block that it leads to.
 
 What this does not know raises `Unsupported`, and LLVM makes the code. Numbers are in
 `baseline_ops`, memory is in `baseline_memory`, and operands are in `baseline_frame`.
@@ -45,6 +46,8 @@ _SLOTS: Final = 1 << 16
 """The most bytes of a function's slots: threads of the pool have stacks of ordinary size."""
 _FEW: Final = 128
 """Lines of a function with at most a kilobyte of slots."""
+_MANY: Final = _SLOTS // 8
+"""With more lines than this a block's values may not all have slots of their own."""
 _REGISTERS: Final = (7, 6, 2, 1)
 """rdi, rsi, rdx and rcx: for the integers and addresses that a call passes."""
 _FLOATS: Final = 8
@@ -125,7 +128,11 @@ class _Function(Frame):
             self.find_local(whole)
             self.local.difference_update([name for phis in self.phis.values() for name, *_ in phis])
         self.lines = lines
-        for self.at, line in enumerate(whole.split("\n")):
+        plain = whole.split("\n")
+        if len(lines) > _MANY:
+            self.find_last(plain)
+        last = self.last
+        for self.at, line in enumerate(plain):
             if self.at in stops:
                 for weight in stops[self.at]:
                     self._check(weight)
@@ -139,6 +146,8 @@ class _Function(Frame):
                 self._label(line[:-1])
             elif line and line[0] != ";":
                 raise Unsupported(line)
+            if self.at in last:
+                self.release(last[self.at])
         if self.size - self.variables > _SLOTS:
             raise Unsupported("a function with very many values")
         out[size_at : size_at + 4] = (self.size + 15 & -16).to_bytes(4, "little")
@@ -194,6 +203,7 @@ class _Function(Frame):
         self.labels[label] = len(out)
         self.block, self.held, self.real = label, "", ""
         self.taken = 0
+        self.free.clear()
 
     def _jump(self, label: str, opcode: bytes = b"\xe9") -> None:
         self.out += opcode + b"\0\0\0\0"

@@ -107,9 +107,10 @@ class Frame:
 
     links: places of 4 bytes in the code that get the distance to a name of the module. slots: the
     operands of values. local: the values that one block alone uses; each block has the same slots
-    for them, and has used ``taken`` so far. addresses: values that are a register and a
-    distance. size: of the frame; variables: of the local variables in it. held, real: the values
-    that rax and xmm0 have.
+    for them, and has used ``taken`` so far. last: by line, the names that no later one has; free:
+    the slots that these had. names: how many names a slot has that has several. addresses: values
+    that are a register and a distance. size: of the frame; variables: of the local variables in
+    it. held, real: the values that rax and xmm0 have.
     """
 
     def __init__(self, code: bytearray, links: list[tuple[int, str]]) -> None:
@@ -119,6 +120,9 @@ class Frame:
         self.addresses: Final[dict[str, tuple[int, int]]] = {}
         self.local: set[str] = set()
         self.taken = 0
+        self.last: dict[int, list[str]] = {}
+        self.free: Final[list[Operand]] = []
+        self._names: Final[dict[Operand, int]] = {}
         self._shared: Final[list[Operand]] = []
         self.size = 8  # rbx is kept there
         self.variables = 0
@@ -134,6 +138,29 @@ class Frame:
             seen |= names
         self.local = seen - crossing
 
+    def find_last(self, lines: Sequence[str]) -> None:
+        """Find the lines after which the slot of a local value is free for others."""
+        last: dict[str, int] = {}
+        for at, line in enumerate(lines):
+            if line[:2] == "  ":
+                last.update(dict.fromkeys(_NAMES.findall(line), at))
+        for name, at in last.items():
+            if name in self.local:
+                self.last.setdefault(at, []).append(name)
+
+    def release(self, names: Sequence[str]) -> None:
+        """Free the slots of local values that were used for the last time."""
+        for name in names:
+            at = self.slots.get(name)
+            if at is None:
+                continue
+            others = self._names.get(at, 1) - 1
+            if others:
+                self._names[at] = others
+            else:
+                self._names.pop(at, None)
+                self.free.append(at)
+
     def slot(self, name: str) -> Operand:
         """The slot of a value, a new one for a new value."""
         found = self.slots.get(name)
@@ -141,6 +168,9 @@ class Frame:
 
     def _new_slot(self, name: str) -> Operand:
         shared = name in self.local
+        if shared and self.free:
+            at = self.slots[name] = self.free.pop()
+            return at
         if shared and self.taken < len(self._shared):
             at = self._shared[self.taken]
         else:
@@ -162,6 +192,8 @@ class Frame:
             self.result(name)
         else:
             self.slots[name] = at
+            if self.last:
+                self._names[at] = self._names.get(at, 1) + 1
 
     def load(self, register: int, value: str, kind: str) -> None:
         """Load an integer, an address or the bits of a float: into rax (0), rcx (1) to rdi (7).
