@@ -248,18 +248,31 @@ def test_nothing_waits_for_the_helper(tmp_path, more, status, said):
     assert said in done.stderr if said else not done.stderr, done.stderr
 
 
-def test_the_helper_ends_with_a_killed_process(tmp_path):
-    file = tmp_path / "program.py"
-    more = """
+BUSY = """
 from qd_studio.engine.backends.cpu import background, host
-while background._process is None and background._running is None:
-    time.sleep(0.01)
-while background._process is None:
+head, _, _ = background.BOOT.rpartition(".serve()")
+head, _, module = head.rpartition("\\n")
+background.BOOT = head + f'''
+import time
+helper = {module}
+helper._result = lambda job: print("begun", file=open({os.fspath(FILE)!r}, "w")) or time.sleep(600)
+helper.serve()'''
+"""
+"""The helper takes ten minutes for each job."""
+
+
+def test_the_helper_ends_with_a_killed_process(tmp_path):
+    """Also in the middle of a job."""
+    file = tmp_path / "program.py"
+    begun = tmp_path / "begun"
+    before = BUSY.replace("FILE", repr(os.fspath(begun)))
+    more = """
+while not os.path.exists(BEGUN):
     time.sleep(0.01)
 print(background._process.pid, flush=True)
 time.sleep(100)
-"""
-    file.write_text(PROGRAM.format(before="", more=more))
+""".replace("BEGUN", repr(os.fspath(begun)))
+    file.write_text(PROGRAM.format(before=before, more=more))
     process = subprocess.Popen(
         [sys.executable, str(file)], stdout=subprocess.PIPE, text=True,
         env={**os.environ, "QD_TIERED": "1"},

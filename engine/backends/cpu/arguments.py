@@ -18,7 +18,7 @@ from ..kernarg.packing import BufferPool, slots_format
 if TYPE_CHECKING:
     from .native import Native
 
-__all__ = ["CpuArguments", "CpuBufferPool", "forget_printer", "register_printer"]
+__all__ = ["CpuArguments", "CpuBufferPool", "KeptPrints", "forget_printer", "register_printer"]
 
 
 class CpuArguments(ctypes.c_void_p):
@@ -101,6 +101,9 @@ class CpuBufferPool(BufferPool[CpuArguments]):
         self.print_reports(args.view, lambda at: struct.pack_into("<Q", args.view, at, 0))
 
 
+_ROOM: Final = 1 << 16
+"""Bytes for what a launch of first-tier code prints."""
+_HEADER: Final = 32
 _PRINT: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)
 _printers: Final[dict[int, KernelMeta]] = {}
 _handles: Final = itertools.count(1)
@@ -123,6 +126,32 @@ def _print(handle: int, number: int, slots: int | None) -> None:
     form = slots_format(site.types)
     data = ctypes.string_at(slots, 8 * len(site.types)) if slots else b""
     write(print_text(site.pieces, struct.unpack(form, data), site.types))
+
+
+class KeptPrints:
+    """What one launch of first-tier code prints, until it has ended; see `late`."""
+
+    def __init__(self, meta: KernelMeta, args: CpuArguments, keep: int) -> None:
+        """Have a launch with ``args`` print to here. keep: the address of ``qd_keep``."""
+        sizes = [8 * len(site.types) for site in meta.prints]
+        self._sizes: Final = (ctypes.c_int64 * len(sizes))(*sizes)
+        self._data: Final = bytearray(_ROOM)
+        self._at: Final = ctypes.addressof(ctypes.c_char.from_buffer(self._data))
+        self._view: Final = args.view
+        self._before: Final = struct.unpack_from("<2Q", args.view, abi.PRINT)
+        sizes_at = ctypes.addressof(self._sizes)
+        struct.pack_into("<4Q", self._data, 0, _HEADER, _ROOM, args.value or 0, sizes_at)
+        struct.pack_into("<2Q", args.view, abi.PRINT, keep, self._at)
+
+    def show(self) -> None:
+        """Print it, after a launch that was not late."""
+        struct.pack_into("<2Q", self._view, abi.PRINT, *self._before)
+        (end,) = struct.unpack_from("<Q", self._data, 0)
+        at = _HEADER
+        while at < end:
+            (number,) = struct.unpack_from("<Q", self._data, at)
+            _callback(self._before[1], number, self._at + at + 8)  # errors end as in full code
+            at += 8 + self._sizes[number]
 
 
 def register_printer(meta: KernelMeta) -> int:

@@ -172,11 +172,13 @@ class _Function(Frame):
         self.held = self.real = ""
 
     def _parameters(self, params: Sequence[str]) -> None:
-        first, *rest = params
-        if not first.startswith("ptr ") or len(rest) >= len(_REGISTERS):
+        if len(params) > len(_REGISTERS):
             raise Unsupported("parameters")
-        self.addresses[first.rpartition(" ")[2]] = RBX, 0
-        for param, register in zip(rest, _REGISTERS[1:], strict=False):
+        registers = _REGISTERS
+        if params[0].startswith("ptr "):
+            self.addresses[params[0].rpartition(" ")[2]] = RBX, 0
+            params, registers = params[1:], registers[1:]
+        for param, register in zip(params, registers, strict=False):
             kind, _, name = param.partition(" ")
             if kind not in ("ptr", "i32", "i64"):
                 raise Unsupported(f"parameter {param}")

@@ -11,7 +11,7 @@ so other threads cannot go on, and none of them may be inside a call that could 
 that waits in the standard library does not. In all other cases the launch waits for full code:
 
 * other threads are at work; the arrays are large; launches have taken as long as full code;
-* never in the first tier: kernels that print, call real functions, take time stamps, have
+* never in the first tier: kernels that call real functions, take time stamps, have
   checkpoints or tasks that run several times, and systems without POSIX threads.
 """
 
@@ -38,7 +38,7 @@ from ..kernarg import abi
 from ..llvm.text import SIZE
 from ..turns import OWN_THREADS
 from . import background, host, native
-from .arguments import CpuArguments, CpuBufferPool
+from .arguments import CpuArguments, CpuBufferPool, KeptPrints
 from .code import CodeJob, first_code
 from .executable import CpuExecutable
 from .relocatable import Parts
@@ -73,7 +73,7 @@ def first_tier(
 ) -> FirstCode | None:
     """First-tier code, with full code begun in the background; None where there is none."""
     meta = kernel.meta
-    if func.callees or meta.prints or meta.timed or repeats(func) or labels_of(func):
+    if func.callees or meta.timed or repeats(func) or labels_of(func):
         return None
     if not native.has_posix_threads():
         return None
@@ -114,6 +114,7 @@ class TieredExecutable(CpuExecutable):
         self._first: native.Code | None = code
         natives = native.first_native(cache)
         self._enter_first: Final = partial(_FIRST(natives.first), code.addresses[first.entry])
+        self._keep: Final = natives.keep if artifact.meta.prints else 0
         self._pool: Callable[[], object] | None = partial(native.native, cache)
         self._written: Final = _written(artifact.meta, facts["layout"])
         # Memory for copies that no launch is using: fresh pages would cost more than copying.
@@ -168,12 +169,16 @@ class TieredExecutable(CpuExecutable):
         share = min(max(_SHARE * pending.estimate, _LEAST), _MOST)
         began = time.monotonic_ns()
         packed = struct.pack(f"<{len(plan) + 1}q", began + int(share * 1e9), *plan)
+        kept = KeptPrints(self.meta, args, self._keep) if self._keep else None
         if not _alone():  # last of all: another thread may run between any two steps
+            args.view[:] = buffer
             return self._entry()(args)
         code = self._enter_first(args, packed)
         pending.spent += (time.monotonic_ns() - began) * 1e-9
         if struct.unpack_from("<q", args.view, abi.ERROR)[0] != abi.LATE:
             self._spare.append(saved)
+            if kept is not None:
+                kept.show()
             return code
         args.view[:] = buffer
         return self._entry()(args)

@@ -9,8 +9,9 @@ come for some seconds. `background` is the side of the program.
 When the program ends, caches may still wait for code. The program then leaves jobs with orders
 (`tiers.Order`) in a file without a name, which is open here from the start. So it waits for
 nothing. The process makes the code and has it written, with the lowest priority and for a bounded
-time. It holds no pipe, terminal, directory or lock of the program, and stays in its process group:
-a signal to the group ends it. The end of the terminal does not: it may end with the program.
+time. A program that was killed has left none: then it ends at once, also in the middle of a job.
+It holds no pipe, terminal, directory or lock of the program, and stays in its process group: a
+signal to the group ends it. The end of the terminal does not: it may end with the program.
 
 A message is 8 bytes of length, then a value of `marshal`: a job is (name of a module, arguments of
 its ``made``), a result code or the text of an error, a message of the file (job, orders).
@@ -123,6 +124,8 @@ def _bounded() -> None:
     hung_up = select.poll()
     hung_up.register(0, 0)
     hung_up.poll()
+    if not os.fstat(ORDERS).st_size:
+        os._exit(0)  # the program was killed, say: no one waits for the job
     _limit()
 
 

@@ -5,6 +5,11 @@ copies what the kernel may write, and restores it if the launch is late. In Pyth
 could run, and write, between the copy and the launch, or between its end and the restoring.
 ``plan`` has the deadline and the number of spans, then of each its address, the place of the copy
 and the size.
+
+``qd_keep`` is what such a kernel prints with: a launch that is late must not have printed anything.
+It appends the number of the site and the values to a buffer, which begins with a header of 8-byte
+words: the bytes in use, those that there are, the argument buffer, and the addresses of the number
+of bytes of each site's values. A launch with more to print counts as late.
 """
 
 from __future__ import annotations
@@ -65,6 +70,36 @@ refuel:
   %error = load atomic i64, ptr %kernarg monotonic, align 8
   %ends = icmp eq i64 %error, {late}
   ret i1 %ends
+}}
+
+define void @qd_keep(i64 %buffer, i32 %site, ptr %values) nounwind {{
+entry:
+  %place = alloca i64, align 8
+  store i64 %buffer, ptr %place, align 8
+  %kept = load ptr, ptr %place, align 8
+  %room.at = getelementptr inbounds i8, ptr %kept, i64 8
+  %room = load i64, ptr %room.at, align 8
+  %kernarg.at = getelementptr inbounds i8, ptr %kept, i64 16
+  %kernarg = load ptr, ptr %kernarg.at, align 8
+  %sizes.at = getelementptr inbounds i8, ptr %kept, i64 24
+  %sizes = load ptr, ptr %sizes.at, align 8
+  %number = zext i32 %site to i64
+  %size.at = getelementptr inbounds i64, ptr %sizes, i64 %number
+  %size = load i64, ptr %size.at, align 8
+  %whole = add i64 %size, 8
+  %at = atomicrmw add ptr %kept, i64 %whole monotonic, align 8
+  %end = add i64 %at, %whole
+  %full = icmp sgt i64 %end, %room
+  br i1 %full, label %stop, label %keep
+stop:
+  %noted = cmpxchg ptr %kernarg, i64 0, i64 {late} monotonic monotonic, align 8
+  ret void
+keep:
+  %record = getelementptr inbounds i8, ptr %kept, i64 %at
+  store i64 %number, ptr %record, align 8
+  %data = getelementptr inbounds i8, ptr %record, i64 8
+  %ignored = call ptr @memcpy(ptr %data, ptr %values, i64 %size)
+  ret void
 }}
 
 define i32 @qd_first(ptr %kernel, ptr %kernarg, ptr %plan) nounwind {{

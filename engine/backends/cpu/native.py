@@ -94,13 +94,14 @@ class FirstNative(NamedTuple):
     """Native functions of first-tier code.
 
     functions: for its argument buffers, also once their kernel has full code: launches run on one
-    thread until the pool is loaded, and then on that. late, first: see `late`. use_pool: sets the
-    pool.
+    thread until the pool is loaded, and then on that. late, first, keep: see `late`. use_pool: sets
+    the pool.
     """
 
     functions: Native
     late: int
     first: int
+    keep: int
     use_pool: Any
 
 
@@ -212,14 +213,15 @@ def make_first(cache: InjectedCache = NO_CACHE) -> FirstNative:
     from .late import module_text
 
     text = module_text(time.CLOCK_MONOTONIC)
-    names = "qd_parallel", "qd_overlap", "qd_apart", "qd_late", "qd_first", "qd_use_pool"
+    names = ("qd_parallel", "qd_overlap", "qd_apart", "qd_late", "qd_first", "qd_keep",
+             "qd_use_pool")  # fmt: skip
     code = _early(text, names) or _library(text, names, cache)
     code.keep()
-    parallel, overlap, apart, late, first, use_pool = [code.addresses[name] for name in names]
+    parallel, overlap, apart, late, first, keep, use_pool = [code.addresses[n] for n in names]
     functions = Native(parallel, overlap, apart, lambda: 0, ())
     return FirstNative(
-        functions, late, first, ctypes.CFUNCTYPE(None, ctypes.c_void_p)(use_pool)
-    )  # fmt: skip
+        functions, late, first, keep, ctypes.CFUNCTYPE(None, ctypes.c_void_p)(use_pool)
+    )
 
 
 def _early(text: str, names: Sequence[str]) -> Code | None:
