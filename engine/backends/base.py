@@ -26,6 +26,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from ..errors import BackendUnavailableError, QuadrantsRuntimeError
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
     from .streams import Streams
 
 __all__ = [
-    "ABSENT", "BUILT", "COMPILING", "FORK_HANDLERS", "ArgumentBuffer", "ArgumentPool", "Artifact",
-    "AssertSite", "Backend", "Caps", "Device", "Executable", "Flow", "HostBackend",
+    "ABSENT", "BUILT", "COMPILING", "FORK_HANDLERS", "WAITS", "ArgumentBuffer", "ArgumentPool",
+    "Artifact", "AssertSite", "Backend", "Caps", "Device", "Executable", "Flow", "HostBackend",
     "HostDevice", "KernelMeta", "PrintSite", "StackMeta", "StackPlan", "Target", "TaskMeta",
-    "TaskPlan", "availability", "find", "names", "program_ended", "with_targets",
+    "TaskPlan", "availability", "find", "names", "program_ended", "waiting", "with_targets",
 ]  # fmt: skip
 
 
@@ -70,6 +71,13 @@ two would wait for each other.
 COMPILING: Final[list[Any]] = []
 """Locks (`threading.RLock`) of backends that threads hold in a compiler, next to the lock of the
 program. The end of the process acquires them: no compiler may be in use while its library ends."""
+WAITS: Final[list[Callable[[str], AbstractContextManager[None]]]] = []
+"""Makes the context in which a launch of a kernel waits for full code; see `waiting`."""
+
+
+def waiting(kernel: str) -> AbstractContextManager[None]:
+    """A context in which a launch waits for full code, which may take seconds."""
+    return WAITS[0](kernel) if WAITS else nullcontext()
 
 
 class ArgumentBuffer(Protocol):

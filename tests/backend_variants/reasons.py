@@ -81,6 +81,7 @@ _ON_NO_DEVICE: dict[str, str] = {
         kernels/test_boundaries::test_edges_that_may_hold_all_cells_are_worth_vector_instructions
         backends/test_pool
         lang/test_profiler::test_tasks_are_printed_one_by_one
+        runtime/test_tier_prints
         runtime/test_tiers
         runtime/test_code_dumps::test_each_task_is_a_file
         runtime/test_code_dumps::test_every_line_of_generated_code_leads_to_its_op

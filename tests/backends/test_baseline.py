@@ -1,8 +1,6 @@
 """The baseline compiler: the same bits as LLVM for each operation, and refusal of all else."""
 
-import ctypes
 import itertools
-import math
 import os
 import random
 import struct
@@ -11,87 +9,27 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.cpu import baseline, first_tier, host, native, relocatable
-from qd_studio.engine.backends.cpu.code import first_code
-from qd_studio.engine.backends.llvm import toolchain
-from qd_studio.engine.backends.llvm.deadline import with_deadline
-from qd_studio.engine.backends.llvm.kernel import KernelText
+
+from tests.backends.baselinekit import (
+    ENTER,
+    HEAD,
+    SIZES,
+    TAIL,
+    access,
+    both,
+    kept,
+    kernel,
+    memories,
+    operation,
+    run,
+    slots,
+)
+
+__all__ = ["slots"]
 
 pytestmark = pytest.mark.skipif(
     not host.maps_objects(), reason="the baseline compiler is for Linux on x86-64"
 )
-
-ENTER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
-SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
-HEAD = "; kernel f\ndefine i32 @f(ptr noalias noundef align 64 %kernarg) #0 {\n"
-TAIL = "  ret i32 0\n}\n"
-ATTRIBUTES = "\nattributes #0 = { noinline optnone nounwind }\n"
-
-
-def kernel(text, stops=()):
-    return KernelText(text + ATTRIBUTES, (), "f", None, None, tuple(stops))
-
-
-def run(code, memory):
-    """The memory after a call of code, and its result."""
-    loaded = native.load(code, ("f",))
-    raw = ctypes.create_string_buffer(bytes(memory), len(memory))
-    result = ENTER(loaded.addresses["f"])(raw)
-    return raw.raw, result
-
-
-def both(text, memories):
-    """Compare what both compilers' code makes of memory."""
-    one = kernel(text)
-    ours = baseline.compile_first(one, 0)
-    theirs = first_code(with_deadline(one, 0, True), "f", toolchain.host_target())
-    for memory in memories:
-        mine, other = run(ours, memory), run(theirs, memory)
-        assert mine == other, (text, memory.hex())
-
-
-def access(name, kind, at):
-    if kind == "i1":
-        return (
-            f"  %{name}.at = getelementptr inbounds i8, ptr %kernarg, i64 {at}\n"
-            f"  %{name}.byte = load i8, ptr %{name}.at, align 1\n"
-            f"  %{name} = trunc i8 %{name}.byte to i1\n"
-        )
-    return (
-        f"  %{name}.at = getelementptr inbounds i8, ptr %kernarg, i64 {at}\n"
-        f"  %{name} = load {kind}, ptr %{name}.at, align 8\n"
-    )
-
-
-def kept(kind):
-    lines = "  %r.at = getelementptr inbounds i8, ptr %kernarg, i64 32\n"
-    if kind == "i1":
-        return f"{lines}  %r.byte = zext i1 %r to i8\n  store i8 %r.byte, ptr %r.at, align 8\n"
-    return f"{lines}  store {kind} %r, ptr %r.at, align 8\n"
-
-
-def operation(line, kinds, result):
-    """A kernel that applies a line to operands %a, %b and %c."""
-    loads = [
-        access(name, kind, 8 * k) for k, (name, kind) in enumerate(zip("abc", kinds, strict=False))
-    ]
-    return f"{HEAD}{''.join(loads)}  %r = {line}\n{kept(result)}{TAIL}"
-
-
-def bits_of(kind):
-    if kind in ("float", "double"):
-        form = "<f" if kind == "float" else "<d"
-        numbers = [0.0, -0.0, 1.0, -1.5, 2.5, 1e10, -3e9, 1e-40, math.inf, -math.inf, math.nan,
-                   0.1, 7.25, 127.5, 255.9, -129.0, 65535.5, 4294967295.5, 1e20]  # fmt: skip
-        return [struct.pack(form, number).ljust(8, b"\xa5") for number in numbers]
-    bits = 8 * SIZES[kind] if kind != "i1" else 1
-    numbers = {0, 1, 2, 3, 7, (1 << bits - 1) - 1, 1 << bits - 1, (1 << bits) - 1, 100, 0x5A}
-    return [(n % (1 << bits)).to_bytes(8, "little") for n in sorted(numbers)]
-
-
-def memories(kinds):
-    for values in itertools.product(*[bits_of(kind) for kind in kinds]):
-        yield b"".join(values).ljust(64, b"\0")
-
 
 INTEGERS = ("i8", "i16", "i32", "i64")
 FLOATS = ("float", "double")
@@ -102,16 +40,6 @@ REAL_TESTS = ("oeq", "one", "ogt", "oge", "olt", "ole", "ord", "uno", "ueq", "un
 CONSTANTS = {"i8": ("5", "-128"), "i16": ("300", "-1"), "i32": ("100000", "-2147483648"),
              "i64": ("1", "9000000000"), "float": ("0x3FD0A3D700000000", "-0.000000e+00"),
              "double": ("2.500000e+00", "0x7FF0000000000000")}  # fmt: skip
-
-
-@pytest.fixture(autouse=True, params=["own slots", "shared slots", "reused slots"])
-def slots(request, monkeypatch):
-    """Values of short functions have slots of their own, those of long ones share some, and in
-    those of very long ones a slot is free after the last use of its value."""
-    if request.param != "own slots":
-        monkeypatch.setattr(baseline, "_FEW", 0)
-    if request.param == "reused slots":
-        monkeypatch.setattr(baseline, "_MANY", 0)
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
@@ -357,79 +285,6 @@ def test_other_text_is_left_to_llvm(line):
 def test_other_modules_are_left_to_llvm(text):
     with pytest.raises(baseline.Unsupported):
         baseline.compile_first(kernel(text), 0)
-
-
-def blocks(count, used):
-    """A kernel of many blocks, with 4 values each, and a last block that adds ``used`` of them."""
-    lines = [HEAD, "entry:\n", access("n", "i64", 0), "  br label %b0\n"]
-    for k in range(count):
-        source = "%n" if k == 0 else f"%u{k - 1}"
-        lines.append(
-            f"b{k}:\n  %v{k} = mul i64 %n, {k}\n  %w{k} = add i64 %v{k}, %v{k}\n"
-            f"  %t{k} = trunc i64 %w{k} to i32\n  %u{k} = add i64 %w{k}, {source}\n"
-            f"  br label %b{k + 1}\n"
-        )
-    lines.append(f"b{count}:\n  %s0 = sext i32 %t0 to i64\n")
-    for k in range(1, used):
-        lines.append(f"  %x{k} = sext i32 %t{k} to i64\n  %s{k} = add i64 %s{k - 1}, %x{k}\n")
-    return f"{''.join(lines)}  %r = add i64 %s{used - 1}, %u{count - 1}\n{kept('i64')}{TAIL}"
-
-
-def test_blocks_share_the_slots_of_values_that_no_other_block_uses():
-    text, memory = blocks(300, 40), struct.pack("<q", 3).ljust(64, b"\0")
-    both(text, [memory])
-    result, _ = run(baseline.compile_first(kernel(text), 0), memory)
-    number = sum(6 * k for k in range(40)) + 3 + sum(6 * k for k in range(300))
-    assert struct.unpack_from("<q", result, 32) == (number,)
-
-
-def frame(text):
-    """The size of the frame of a kernel, from the instruction that makes it."""
-    code = baseline.compile_first(kernel(text), 0).code
-    at = code.index(b"\x55\x48\x89\xe5\x48\x81\xec") + 7
-    return int.from_bytes(code[at : at + 4], "little")
-
-
-def test_the_size_of_a_frame_is_that_of_values_that_cross_blocks():
-    assert frame(blocks(4000, 1)) < 1.02 * frame(blocks(3000, 1)) + 8 * 1000
-    straight = "".join([f"  %v{k} = add i64 {k}, 1\n" for k in range(8000)])
-    size = frame(f"{HEAD}{straight}{TAIL}")
-    assert (64000 < size < 64100) if baseline._MANY else size < 64
-
-
-def held(count):
-    """A kernel that makes ``count`` values, each with a second name, and then adds them all."""
-    lines = [access("n", "i32", 0)]
-    for k in range(count):
-        lines.append(f"  %w{k} = mul i32 %n, {k}\n  %v{k} = sext i32 %w{k} to i64\n")
-        lines.append(f"  %t{k} = trunc i64 %v{k} to i32\n")
-    lines.append("  %s0 = add i64 %v0, 0\n")
-    for k in range(1, count):
-        lines.append(f"  %u{k} = sext i32 %t{k} to i64\n  %s{k} = add i64 %s{k - 1}, %u{k}\n")
-    return f"{HEAD}{''.join(lines)}  %r = add i64 %s{count - 1}, 0\n{kept('i64')}{TAIL}"
-
-
-def test_a_slot_is_free_after_the_last_use_of_its_value():
-    lines = [access("n", "i64", 0)]
-    for k in range(9000):
-        last = f"%v{k - 1}" if k else "%n"
-        lines.append(f"  %w{k} = mul i64 {last}, 3\n  %v{k} = sub i64 %w{k}, {last}\n")
-    text = f"{HEAD}{''.join(lines)}  %r = add i64 %v8999, 0\n{kept('i64')}{TAIL}"
-    assert frame(text) < 100
-    result, _ = run(baseline.compile_first(kernel(text), 0), struct.pack("<q", 5).ljust(64, b"\0"))
-    assert struct.unpack_from("<Q", result, 32) == (5 * 2**9000 % 2**64,)
-
-
-def test_the_slot_of_a_value_with_two_names_is_kept_for_both():
-    both(held(50), [struct.pack("<i", 7).ljust(64, b"\0")])
-
-
-def test_a_function_with_very_many_values_at_a_time_is_left_to_llvm():
-    for text in (held(9000), blocks(4200, 4200)):
-        with pytest.raises(baseline.Unsupported):
-            baseline.compile_first(kernel(text), 0)
-    boxes = "".join([f"  %v{k} = alloca [100 x i64], align 8\n" for k in range(100)])
-    assert frame(f"{HEAD}{boxes}{TAIL}") > 80000
 
 
 def test_equal_functions_are_compiled_once_wherever_they_are():

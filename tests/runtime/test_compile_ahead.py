@@ -6,18 +6,24 @@ import pty
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.backends import base
 from qd_studio.engine.backends.cpu import host
+from qd_studio.engine.backends.opencl import tiered as opencl_tiers
 from qd_studio.engine.cache import last_run
+from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.errors import (
     QuadrantsCompilationError,
     QuadrantsSyntaxError,
     QuadrantsTypeError,
 )
 from qd_studio.engine.runtime import ahead, slow_compile
+
+from tests.fuzz.tiers import interrupted, no_helper
 
 # A fork of a process with threads is what is tested; later versions of Python warn of it.
 PYTHON = [sys.executable, "-W", "ignore::DeprecationWarning"]
@@ -129,21 +135,45 @@ def test_reset_forgets_what_is_being_compiled():
     assert ahead._thread is None
 
 
+@pytest.mark.parametrize("context", ["noted", "waiting"])
 @pytest.mark.parametrize(("last", "place"), [(0, "(number"), (10**6, "of 1000000)")])
 def test_a_compile_of_over_a_second_is_announced_once_on_a_terminal(
-    last, place, monkeypatch, capsys
+    last, place, context, monkeypatch, capsys
 ):
     monkeypatch.setattr(last_run, "compiled_last_time", lambda: last)
     monkeypatch.setattr(slow_compile, "_AFTER", 0.01)
     monkeypatch.setattr(slow_compile, "_shown", False)
     for terminal, announced in ((False, False), (True, True), (True, False)):
         monkeypatch.setattr(slow_compile, "_is_terminal", lambda on=terminal: on)
-        with slow_compile.noted("slow"):
+        with getattr(slow_compile, context)("slow"):
             time.sleep(0.1)
         with slow_compile.noted("quick"):
             pass
         said = capsys.readouterr().err
         assert ("compiling kernel 'slow' (" in said and place in said) if announced else not said
+
+
+@pytest.mark.parametrize("arch", ["cpu", "opencl"])
+def test_a_launch_that_waits_for_full_code_is_announced(arch, monkeypatch):
+    """Its first-tier code was made at once, which is no slow compile."""
+    waited = []
+
+    @contextmanager
+    def waiting(kernel):
+        waited.append(kernel)
+        yield
+
+    monkeypatch.setattr(base, "WAITS", [waiting])
+    monkeypatch.setattr(opencl_tiers, "_MOST", 0)
+    IN_PROCESS.clear()
+    with no_helper(), interrupted(0):
+        qd.init(arch=getattr(qd, arch), tiered=True, offline_cache=False)
+        scale = scale_kernel()
+        assert scale(qd.ndarray(qd.f32, 4), 2.0, "waits") == 1.0
+        (variant,) = set(scale.launchers.variants.values())
+        assert variant.executable.is_full
+        qd.reset()
+    assert waited == ["scale"]
 
 
 # ---- processes

@@ -129,7 +129,7 @@ def _print(handle: int, number: int, slots: int | None) -> None:
 
 
 class KeptPrints:
-    """What one launch of first-tier code prints, until it has ended; see `late`."""
+    """The output of one launch of first-tier code, until it has ended; see `late`."""
 
     def __init__(self, meta: KernelMeta, args: CpuArguments, keep: int) -> None:
         """Have a launch with ``args`` print to here. keep: the address of ``qd_keep``."""

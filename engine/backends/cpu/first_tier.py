@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ... import logs as log
 from ...ir import Func
 from ...named_tuple import NamedTuple
-from ..base import Artifact, KernelMeta, Target
+from ..base import Artifact, KernelMeta, Target, waiting
 from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
@@ -141,7 +141,8 @@ class TieredExecutable(CpuExecutable):
         """The entry of full code, which is waited for."""
         with background.COMPLETING:
             if self._full is None:
-                code = self._artifact.machine_code()
+                with waiting(self.meta.name):
+                    code = self._artifact.machine_code()
                 if self._pool is not None:
                     self._pool()  # no launch of full code may lack it
                     self._pool = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ...errors import CudaError
-from ..base import Artifact
+from ..base import Artifact, waiting
 from ..device_launch.executable import DeviceExecutable
 from ..injected import NO_CACHE, InjectedCache
 from . import code, facts
@@ -78,7 +78,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         if self.is_full or pending is None:
             return
         try:
-            with self.device.awaited():
+            with waiting(self.meta.name), self.device.awaited():
                 self.complete(pending.finish())
         except Exception as error:
             if needed:

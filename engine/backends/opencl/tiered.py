@@ -14,7 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import QuadrantsCompilationError
-from ..base import Artifact
+from ..base import Artifact, waiting
 from . import background, full
 from .arguments import OpenclArguments, OpenclBufferPool
 from .executable import OpenclExecutable
@@ -122,7 +122,7 @@ class TieredExecutable(OpenclExecutable):
         making, known = self.making, self.making.work
         work = None if known is None else known.of(args.ints)
         if work is None or work > _MOST:
-            with background.awaited():
+            with waiting(self.meta.name), background.awaited():
                 self.complete(making.program())
             return
         with self.swap:
