@@ -55,8 +55,9 @@ _DEPTH: Final = 8
 """Values of the inner loop's index for which shared memory holds what a tile reads."""
 _GROUP: Final = 4
 """Neighbouring iterations of a thread along an axis: their loads from a tile are one."""
-_FEW: Final = 32
-"""With fewer tiles most processors would have none."""
+_FEW: Final = 32, 4
+"""With fewer tiles most processors would have none. The second is for loads such as ``b[j, k]``,
+where each of neighbouring threads of the loop as it was loads from a row of its own."""
 _REGISTERS: Final = 128
 """Of a thread: a processor then holds two blocks, and one computes while the other waits."""
 _MOST_STAGED: Final = 2
@@ -111,7 +112,8 @@ class _Products(TileGrid):
         self.side: Final = _SIDE * own
         self.made: dict[Key, Op] = {}
         self.tiles: dict[Op, tuple[Op, int]] = {}
-        super().__init__(func, task, (self.side, self.side), _FEW)
+        apart = any(plan.runs_inward(load, 1) for load in plan.staged[1])
+        super().__init__(func, task, (self.side, self.side), _FEW[apart])
 
     def run(self) -> None:
         b = self.b

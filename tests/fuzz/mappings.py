@@ -404,7 +404,7 @@ def _always_mapped():
         patch.setattr(background, "_QUIET", 0.0)
         patch.setattr(tiles, "ENOUGH", 0)
         patch.setattr(map_to_grid, "ENOUGH", 0)
-        patch.setattr(tile_products, "_FEW", 1)
+        patch.setattr(tile_products, "_FEW", (1, 1))
         patch.setattr(tensor_products, "SHAPE", Shape(fragments=(2, 4), depth=32, stages=3))
         patch.setattr(tensor_products, "WARPGROUPS", (Shape((4, 1), (1, 4), 64, 3),))
         yield

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends import interp
-from qd_studio.engine.ir import parse
+from qd_studio.engine.ir import codes, parse
 from qd_studio.engine.passes import tile_products
 from qd_studio.engine.pipeline_kind import PipelineKind
 
@@ -81,7 +81,7 @@ def results(func, shapes, t):
     ],
 )
 def test_tiles_do_what_the_loop_did(monkeypatch, t, a, b, n, m, depth):
-    monkeypatch.setattr(tile_products, "_FEW", 1)
+    monkeypatch.setattr(tile_products, "_FEW", (1, 1))
     text = KERNEL.format(t=t, a=a, b=b)
     size = max(n, m) + 1
     shapes = [(size, depth), (size, size), (n, m)]
@@ -96,6 +96,16 @@ def test_tiles_do_what_the_loop_did(monkeypatch, t, a, b, n, m, depth):
         (remark,) = run_passes(packed, ["pack_products"], {}, kind)
         assert f"and {lanes // np.dtype(NUMPY[t]).itemsize} columns together" in remark
         assert np.array_equal(expected, results(packed, shapes, t))
+
+
+@pytest.mark.parametrize(("b", "few"), [("$13, $6", 32), ("$6, $13", 4)])
+def test_fewer_tiles_are_enough_where_neighbours_load_from_different_rows(b, few):
+    func = parse(KERNEL.format(t="f32", a="$5, $13", b=b))
+    run_passes(func, ["tile_products"], {})
+    for task in func.body.ops:
+        ops = task.regions[0].ops
+        (counted,) = [op for op in ops if op.code == codes.SUB and op.args[0].code == codes.MUL]
+        assert counted.args[1].attr == few - 1
 
 
 @pytest.mark.parametrize("t", ["f32", "i32"])

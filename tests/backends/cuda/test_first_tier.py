@@ -256,7 +256,7 @@ def matrices(rows, columns, depth=5):
 
 @pytest.mark.parametrize("fast", [False, True])
 def test_a_product_in_tiles_is_a_loop_in_the_first_tier(monkeypatch, fast):
-    monkeypatch.setattr(tile_products, "_FEW", 1)
+    monkeypatch.setattr(tile_products, "_FEW", (1, 1))
     dots = product(int(fast))
     with Tiers(monkeypatch, fast_math=fast) as tiers:
 
@@ -276,7 +276,7 @@ def test_a_product_in_tiles_is_a_loop_in_the_first_tier(monkeypatch, fast):
 
 @pytest.mark.parametrize("launches", [1, 12], ids=["plain", "replayed"])
 def test_a_launch_with_several_tiles_waits_for_full_code(monkeypatch, launches):
-    monkeypatch.setattr(tile_products, "_FEW", 1)
+    monkeypatch.setattr(tile_products, "_FEW", (1, 1))
     dots = product(2 + launches)
     with Tiers(monkeypatch):  # the thread swaps nothing
         for rows, columns in [*[(7, 9)] * launches, (128, 128), (130, 140)]:
