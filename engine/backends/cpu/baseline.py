@@ -14,9 +14,8 @@ stack, and operands are loaded from there::
 The instructions are those that LLVM has for the operations, so that results have the same bits;
 mathematical functions are those of the system, as with LLVM. A value of fewer than 64 bits is in
 the lower bits of its slot, below bits of any kind; an ``i1`` is 0 or 1 in all 64. Two names of one
-value (a truncation) have one slot. In long functions values that one block alone uses are in slots
-that all blocks share, and in very long ones a slot is free after the last use of its value. A jump
-writes the phis of the block that it leads to.
+value (a truncation) have one slot. In long functions a value that one block alone uses has its slot
+until its last use. A jump writes the phis of the block that it leads to.
 
 What this does not know raises `Unsupported`, and LLVM makes the code. Numbers are in
 `baseline_ops`, memory is in `baseline_memory`, and operands are in `baseline_frame`.
@@ -33,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..kernarg.abi import LATE
 from ..llvm import text
-from .baseline_frame import RBX, Frame, Unsupported, constant_load
+from .baseline_frame import RBP, RBX, REAL, SIZES, Frame, Unsupported, constant_load, near
 from .baseline_ops import INLINED, OPS
 from .relocatable import Parts, address_of, room
 
@@ -42,12 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Unsupported", "compile_first", "compile_functions"]
 
-_SLOTS: Final = 1 << 16
-"""The most bytes of a function's slots: threads of the pool have stacks of ordinary size."""
+_SLOTS: Final = 1 << 18
+"""The most bytes of a function's slots: a thread may have a stack of a megabyte."""
 _FEW: Final = 128
 """Lines of a function with at most a kilobyte of slots."""
-_MANY: Final = _SLOTS // 8
-"""With more lines than this a block's values may not all have slots of their own."""
 _REGISTERS: Final = (7, 6, 2, 1)
 """rdi, rsi, rdx and rcx: for the integers and addresses that a call passes."""
 _FLOATS: Final = 8
@@ -114,7 +111,7 @@ class _Function(Frame):
         # push rbp; mov rbp, rsp; sub rsp, size; mov [rbp - 8], rbx; mov rbx, rdi
         out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0\x48\x89\x5d\xf8\x48\x89\xfb"
         size_at = len(out) - 11
-        self._parameters(params.split(", "))
+        self._parameters(params.split(", "), checks)
         for k, line in enumerate(lines):
             if " = phi " in line:
                 self._find_phi(lines, k)
@@ -123,15 +120,16 @@ class _Function(Frame):
             out += b"\x48\xc7" + self.slot(_FUEL)[0] + text.START.to_bytes(4, "little")
             lines = (*loads, *lines[1:])
             stops = {at - 1 + len(loads): weights for at, weights in stops.items()}
-        whole = "\n".join(lines).replace(",", "")
+        plain = "\n".join(lines).replace(",", "").split("\n")
         if len(lines) > _FEW:  # else each value may have a slot of its own
-            self.find_local(whole)
-            self.local.difference_update([name for phis in self.phis.values() for name, *_ in phis])
+            # Blocks before write phis, and load what these get, at their own ends.
+            self.find_ends(
+                plain,
+                [each for phis in self.phis.values() for name, _, values in phis
+                 for each in (name, *values.values())],
+            )  # fmt: skip
         self.lines = lines
-        plain = whole.split("\n")
-        if len(lines) > _MANY:
-            self.find_last(plain)
-        last = self.last
+        ending = self.ending
         for self.at, line in enumerate(plain):
             if self.at in stops:
                 for weight in stops[self.at]:
@@ -142,12 +140,12 @@ class _Function(Frame):
                     _EVERY[words[2]](self, words[0], words)
                 else:
                     _EVERY[words[0]](self, "", words)
+                if self.at in ending:
+                    self.release(self.at)
             elif line[-1:] == ":":
                 self._label(line[:-1])
             elif line and line[0] != ";":
                 raise Unsupported(line)
-            if self.at in last:
-                self.release(last[self.at])
         if self.size - self.variables > _SLOTS:
             raise Unsupported("a function with very many values")
         out[size_at : size_at + 4] = (self.size + 15 & -16).to_bytes(4, "little")
@@ -171,18 +169,30 @@ class _Function(Frame):
         self._jump("stop", b"\x0f\x85")
         self.held = self.real = ""
 
-    def _parameters(self, params: Sequence[str]) -> None:
-        if len(params) > len(_REGISTERS):
+    def _parameters(self, params: Sequence[str], checks: _Checks) -> None:
+        """Keep the parameters; those without a register are above the caller's address."""
+        first, *rest = params
+        registers, floats, above = list(_REGISTERS), 0, 16
+        if first.startswith("ptr "):
+            self.addresses[first.rpartition(" ")[2]] = RBX, 0
+            del registers[0]
+        elif checks:  # which need the argument buffer
             raise Unsupported("parameters")
-        registers = _REGISTERS
-        if params[0].startswith("ptr "):
-            self.addresses[params[0].rpartition(" ")[2]] = RBX, 0
-            params, registers = params[1:], registers[1:]
-        for param, register in zip(params, registers, strict=False):
+        else:
+            rest = params
+        for param in rest:
             kind, _, name = param.partition(" ")
-            if kind not in ("ptr", "i32", "i64"):
+            name = name.rpartition(" ")[2]
+            if kind not in SIZES:
                 raise Unsupported(f"parameter {param}")
-            self.out += b"\x48\x89" + self.slot(name.rpartition(" ")[2])[register]
+            if kind in REAL and floats < _FLOATS:
+                self.out += REAL[kind] + b"\x11" + self.slot(name)[floats]
+                floats += 1
+            elif kind not in REAL and registers:
+                self.out += b"\x48\x89" + self.slot(name)[registers.pop(0)]
+            else:
+                self.slots[name] = near(RBP, above)
+                above += 8
 
     def _find_phi(self, lines: Sequence[str], k: int) -> None:
         """Note the phi of a line: those of a block follow its label."""
@@ -204,8 +214,6 @@ class _Function(Frame):
             del out[-5:]
         self.labels[label] = len(out)
         self.block, self.held, self.real = label, "", ""
-        self.taken = 0
-        self.free.clear()
 
     def _jump(self, label: str, opcode: bytes = b"\xe9") -> None:
         self.out += opcode + b"\0\0\0\0"
@@ -249,6 +257,8 @@ class _Function(Frame):
     def leave(self, name: str, words: Sequence[str]) -> None:
         if words[1] in ("i1", "i32", "i64"):
             self.load(0, words[2], words[1])
+        elif words[1] in REAL:
+            self.load_real(0, words[2], words[1])
         elif words[1] != "void":
             raise Unsupported(" ".join(words))
         self.out += _LEAVE
@@ -277,11 +287,14 @@ class _Function(Frame):
             callee = f"@{_SYSTEM[function[1]]}{_ENDS[end]}"
         elif callee is not None and callee[1:] in self.merged:
             del args[1:]
-        self._pass(args)
         if callee is not None and callee[1:] in self.defined:
+            above = self._pass(args, True)
             self.out += b"\xe8\0\0\0\0"
             self.links.append((len(self.out) - 4, callee[1:]))
+            if above:
+                self.out += b"\x48\x81\xc4" + above.to_bytes(4, "little")  # add rsp
         else:
+            self._pass(args, False)
             if callee is None:
                 self.out += constant_load(0, int(address))
             elif callee.startswith("@"):
@@ -307,16 +320,28 @@ class _Function(Frame):
         self.load(0, "0", kind)
         self.result(name)
 
-    def _pass(self, args: Sequence[Sequence[str]]) -> None:
-        """Load the arguments of a call; floats first, which may need rcx."""
-        floats = [arg for arg in args if arg[0] in ("float", "double")]
-        others = [arg for arg in args if arg not in floats]
+    def _pass(self, args: Sequence[Sequence[str]], own: bool) -> int:
+        """Load the arguments of a call; floats first, which may need rcx. own: of a function of
+        the module. Return the bytes on the stack of those without a register."""
+        floats = [arg for arg in args if arg[0] in REAL]
+        others = [arg for arg in args if arg[0] not in REAL]
+        above = 0
         if len(floats) > _FLOATS or len(others) > len(_REGISTERS):
-            raise Unsupported("a call with many arguments")
+            if not own:
+                raise Unsupported("a call with many arguments")
+            floats, others, left = floats[:_FLOATS], others[: len(_REGISTERS)], list(args)
+            for arg in (*floats, *others):
+                left.remove(arg)
+            above = 8 * len(left) + 15 & -16
+            self.out += b"\x48\x81\xec" + above.to_bytes(4, "little")  # sub rsp
+            for k, (kind, *_, value) in enumerate(left):
+                self.load(0, value, kind)
+                self.out += b"\x48\x89\x84\x24" + (8 * k).to_bytes(4, "little")  # mov [rsp + 8k]
         for k, (kind, *_, value) in enumerate(floats):
             self.load_real(k, value, kind)
         for register, (kind, *_, value) in zip(_REGISTERS, others, strict=False):
             self.load(register, value, kind)
+        return above
 
     def phi(self, name: str, words: Sequence[str]) -> None:
         """Nothing: the blocks before have written it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
@@ -106,11 +106,9 @@ class Frame:
     """The operands of one function, and its code as it grows.
 
     links: places of 4 bytes in the code that get the distance to a name of the module. slots: the
-    operands of values. local: the values that one block alone uses; each block has the same slots
-    for them, and has used ``taken`` so far. last: by line, the names that no later one has; free:
-    the slots that these had. names: how many names a slot has that has several. addresses: values
-    that are a register and a distance. size: of the frame; variables: of the local variables in
-    it. held, real: the values that rax and xmm0 have.
+    operands of values. ends: of values that one block alone uses, the last line that does; then
+    other values get their slots. addresses: values that are a register and a distance. size: of the
+    frame; variables: of the local variables in it. held, real: the values that rax and xmm0 have.
     """
 
     def __init__(self, code: bytearray, links: list[tuple[int, str]]) -> None:
@@ -118,48 +116,38 @@ class Frame:
         self.links: Final = links
         self.slots: Final[dict[str, Operand]] = {}
         self.addresses: Final[dict[str, tuple[int, int]]] = {}
-        self.local: set[str] = set()
-        self.taken = 0
-        self.last: dict[int, list[str]] = {}
-        self.free: Final[list[Operand]] = []
-        self._names: Final[dict[Operand, int]] = {}
-        self._shared: Final[list[Operand]] = []
+        self.ends: dict[str, int] = {}
+        self.ending: Final[dict[int, list[str]]] = {}
+        self._owners: Final[dict[str, str]] = {}
+        self._free: Final[list[Operand]] = []
         self.size = 8  # rbx is kept there
         self.variables = 0
         self.held = self.real = ""
 
-    def find_local(self, text: str) -> None:
-        """Find the local values of a function; others may count as not local."""
-        seen: set[str] = set()
+    def find_ends(self, lines: Sequence[str], kept: Iterable[str]) -> None:
+        """Find ``ends`` in the lines of a function. kept: values that need their slots longer."""
+        first: dict[str, int] = {}
+        ends = self.ends
+        block = 0
         crossing: set[str] = set()
-        for block in text.split(":\n"):
-            names = set(_NAMES.findall(block))
-            crossing |= seen & names
-            seen |= names
-        self.local = seen - crossing
-
-    def find_last(self, lines: Sequence[str]) -> None:
-        """Find the lines after which the slot of a local value is free for others."""
-        last: dict[str, int] = {}
         for at, line in enumerate(lines):
-            if line[:2] == "  ":
-                last.update(dict.fromkeys(_NAMES.findall(line), at))
-        for name, at in last.items():
-            if name in self.local:
-                self.last.setdefault(at, []).append(name)
+            if line[-1:] == ":":
+                block += 1
+            for name in _NAMES.findall(line):
+                ends[name] = at
+                if first.setdefault(name, block) != block:
+                    crossing.add(name)
+        for name in crossing.union(kept):
+            ends.pop(name, None)
 
-    def release(self, names: Sequence[str]) -> None:
-        """Free the slots of local values that were used for the last time."""
-        for name in names:
-            at = self.slots.get(name)
-            if at is None:
-                continue
-            others = self._names.get(at, 1) - 1
-            if others:
-                self._names[at] = others
+    def release(self, at: int) -> None:
+        """Free the slots of the values that no line after this one uses."""
+        for name in self.ending.pop(at):
+            end = self.ends[name]
+            if end > at:  # another name of the value is used later
+                self.ending.setdefault(end, []).append(name)
             else:
-                self._names.pop(at, None)
-                self.free.append(at)
+                self._free.append(self.slots[name])
 
     def slot(self, name: str) -> Operand:
         """The slot of a value, a new one for a new value."""
@@ -167,18 +155,14 @@ class Frame:
         return self._new_slot(name) if found is None else found
 
     def _new_slot(self, name: str) -> Operand:
-        shared = name in self.local
-        if shared and self.free:
-            at = self.slots[name] = self.free.pop()
-            return at
-        if shared and self.taken < len(self._shared):
-            at = self._shared[self.taken]
+        end = self.ends.get(name)
+        if end is not None and self._free:
+            at = self._free.pop()
         else:
             self.size += 8
             at = near(RBP, -self.size)
-            if shared:
-                self._shared.append(at)
-        self.taken += shared
+        if end is not None:
+            self.ending.setdefault(end, []).append(name)
         self.slots[name] = at
         return at
 
@@ -187,13 +171,17 @@ class Frame:
         at = self.slots.get(value)
         if at is None or name in self.slots:
             raise Unsupported(f"{name} = {value}")
-        if value in self.local and name not in self.local:
+        owner = self._owners.get(value, value)
+        ends = self.ends
+        if owner not in ends:
+            self.slots[name] = at
+        elif name in ends:
+            self.slots[name] = at
+            self._owners[name] = owner
+            ends[owner] = max(ends[owner], ends[name])
+        else:
             self.load(0, value, kind)
             self.result(name)
-        else:
-            self.slots[name] = at
-            if self.last:
-                self._names[at] = self._names.get(at, 1) + 1
 
     def load(self, register: int, value: str, kind: str) -> None:
         """Load an integer, an address or the bits of a float: into rax (0), rcx (1) to rdi (7).

@@ -54,6 +54,10 @@ def _alloca(f: Frame, name: str, words: Words) -> None:
 
 
 def _getelementptr(f: Frame, name: str, words: Words) -> None:
+    within = 0
+    if words[-6] == "ptr":  # an entry of an array, and its element
+        within = constant(words[-1], words[-2]) * SIZES[words[-7][:-1]]
+        words = words[:-2]
     element, pointer, base, kind, index = words[-5:]
     size = SIZES.get(element)
     if size is None:  # an array, after its extent and an x
@@ -62,7 +66,7 @@ def _getelementptr(f: Frame, name: str, words: Words) -> None:
         raise Unsupported(" ".join(words))
     if index[0] != "%":
         address = f.addresses.get(base)
-        distance = constant(index, kind) * size
+        distance = constant(index, kind) * size + within
         if address is not None:
             f.addresses[name] = address[0], address[1] + distance
             return
@@ -87,6 +91,8 @@ def _getelementptr(f: Frame, name: str, words: Words) -> None:
         f.out += b"\x48\x8d\x04" + scale
     else:
         f.out += b"\x48\x8b" + at[0] + b"\x48\x8d\x04" + scale
+    if within:
+        f.out += b"\x48\x05" + within.to_bytes(4, "little", signed=True)  # add rax
     f.result(name)
 
 
