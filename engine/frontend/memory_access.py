@@ -69,14 +69,12 @@ class MemoryAccess(Parameters):
         if ptr.code != C.ALLOCA:
             return self.emit(node, C.GLOBAL_LOAD, (ptr,), None, pointer.elem)
         values = self.held.get(ptr)
-        block = self.block
-        while values:
+        block: Block | None = self.block
+        while values and block is not None:
             if block in values:
                 return values[block]
             owner = block.owner
-            if owner is None or owner.code != C.IF:
-                break
-            block = owner.block
+            block = owner.block if owner is not None and owner.code == C.IF else None
         value = self.emit(node, C.LOCAL_LOAD, (ptr,), None, pointer.elem)
         if self.forwards and self.is_private(ptr):
             self.held.setdefault(ptr, {})[self.block] = value
