@@ -6,15 +6,15 @@ such numbers, the passes see the first one alone: as a template, whose numbers a
     <f32> $8 = const 2.5                    <f32> $8 = arg_load [3]
     <f32> $9 = mul $7, $8                   <f32> $9 = mul $7, $8
 
-What they make of it is right for any number, so each task gets a copy of it with its own. Before,
-the template is simplified once more as the task that it was: numbers that have come together, such
-as those of two products, are computed only now. If anything changes, all are prepared one by one.
+What they make of it is right for any number, so each task is a copy of it with its own: it has the
+same blocks, and `TaskCopy` has its numbers (`write_out` makes blocks with these). Before, the
+template is simplified once more as the task that it was: numbers that have come together, such as
+those of two products, are computed only now. If anything changes, all are prepared one by one.
 
 So the IR is that of tasks which are all prepared, but for ids, locations and the order of
 constants. A number is an operand of arithmetic, comparisons and stores alone, and of a kind that
 rules treat alike (see `_is_plain`). What keeps a task on its own in `share_tasks` does so here. The
-blocks are of use for the generation of code alone: equal tasks have the same, and those of a
-template have the same header, and the same ops in front of their loops.
+blocks are of use for the generation of code alone, as tasks have them together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from ..analysis.uses import code_mask
-from ..ir import Block, Func, Loc, Op, Param, replace_uses, walk
+from ..ir import Block, Func, Op, Param, replace_uses, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..ir.op import free
@@ -38,7 +38,7 @@ from .share_tasks import ALIKE, SharedTasks, finished_key, ops_of, similar, task
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["once_per_template"]
+__all__ = ["TaskCopy", "once_per_template", "write_out"]
 
 _MANY: Final = 32
 """With fewer tasks, numbers cost more to make parameters of than they save."""
@@ -231,17 +231,19 @@ class _Template:
         if left.isdisjoint(self._made.values()):
             return
         body = _Body(self.task.regions[1], self._index)
+        copies: dict[Op, TaskCopy] = {}
         for task, values in self.values.items():
             same = self._made.get(values)
             if same is None:
                 self._made[values], same = task, self.task
-                func.copies[task] = same
-                task.args, task.attr = (), self.task.attr
-                task.regions = self.task.regions[0], body.copy(func, task, values)
-            elif same is not task:
+                copies[task] = TaskCopy(same, body, values)
+            elif same in copies:
+                copies[task] = copies[same]
+            if same is not task:
                 task.args, task.attr, task.regions = (), same.attr, same.regions
             if same in left:
                 left.add(task)
+        func.copies.update(copies)
 
 
 def _differing(
@@ -261,71 +263,96 @@ def _differing(
     return [t for t, key in keys.items() if t.task not in left or finished_key(t.task) != key]
 
 
+class TaskCopy:
+    """What a task has other than an earlier one, ``source``, whose blocks it has: for each op of
+    ``numbers`` the one of ``values`` with that index. Equal tasks have the same copy."""
+
+    __slots__ = ("_body", "source", "values")
+
+    def __init__(self, source: Op, body: _Body, values: tuple[float, ...]) -> None:
+        self.source: Final = source
+        self.values: Final = values
+        self._body: Final = body
+
+    @property
+    def numbers(self) -> dict[Op, int]:
+        return self._body.numbers
+
+    def regions(self, task: Op) -> tuple[Block, ...]:
+        """Blocks for it alone, in which its numbers are constants; the header is that of all."""
+        return self.source.regions[0], self._body.copy(task, self.values)
+
+
+def write_out(func: Func) -> None:
+    """Give the tasks of a finished function that are copies blocks with their own numbers."""
+    own = {copy: copy.regions(task) for task, copy in func.copies.items()}
+    for task, copy in func.copies.items():
+        task.regions = own[copy]
+    func.copies.clear()
+
+
 class _Row(NamedTuple):
     """An op of a body that each copy has for itself. args: of all ops so far, its operands; None if
     it has none. number: the index of the number that it is, or -1. block: the number of its block.
-    regions: how many."""
+    """
 
-    code: int
-    type: Type
+    op: Op
     args: Callable[[list[Op]], Any] | None
-    single: bool
-    attr: Any
     number: int
-    loc: Loc
     block: int
-    regions: int
 
 
 class _Body:
     """The body of a task, to be copied with other numbers. Ops in front of its loops that depend
-    neither on numbers nor on the task are those of all copies."""
+    neither on numbers nor on the task are those of all copies. numbers: of each constant that is a
+    number, its index."""
 
     def __init__(self, body: Block, numbers: dict[Op, int]) -> None:
-        """numbers: the index of each constant that is a number."""
+        self.numbers: Final = numbers
+        self._source: Final = body
+        self._common: list[Op] = []
+        self._rows: list[_Row] = []
+
+    def _prepare(self) -> None:
+        body, numbers = self._source, self.numbers
         assert body.owner is not None
         ops = walk(body)
         own = {body.owner, *numbers}
         for op in ops:
             if op.block is not body or op.regions or not own.isdisjoint(op.args):
                 own.add(op)
-        self._order: Final = [None if op in own else op for op in body.ops]
-        self._common: Final = [op for op in self._order if op is not None]
+        self._common = [op for op in body.ops if op not in own]
         blocks = {body: 0}
         places = {body.owner: 0}
         for op in self._common:
             places[op] = len(places)
-        self._rows: Final[list[_Row]] = []
         for op in ops:
             if op not in own:
                 continue
             assert op.block is not None
             args = itemgetter(*[places[a] for a in op.args]) if op.args else None
-            self._rows.append(_Row(
-                op.code, op.type, args, len(op.args) == 1, op.attr, numbers.get(op, -1), op.loc,
-                blocks[op.block], len(op.regions),
-            ))  # fmt: skip
+            self._rows.append(_Row(op, args, numbers.get(op, -1), blocks[op.block]))
             places[op] = len(places)
             for region in op.regions:
                 blocks[region] = len(blocks)
 
-    def copy(self, func: Func, task: Op, values: tuple[float, ...]) -> Block:
-        """A copy for ``task``, with other numbers."""
+    def copy(self, task: Op, values: tuple[float, ...]) -> Block:
+        """A copy for ``task``, with other numbers and the same ids."""
+        if not self._rows:
+            self._prepare()
         made = [task, *self._common]
         body = Block(task)
         blocks = [body]
-        number = func.next_id
-        for code, t, get, single, attr, value, loc, at, regions in self._rows:
+        for old, get, value, at in self._rows:
             block = blocks[at]
-            args = () if get is None else (get(made),) if single else get(made)
-            op = Op(code, t, args, attr if value < 0 else values[value], (), number, block, loc)
-            number += 1
+            args = () if get is None else (get(made),) if len(old.args) == 1 else get(made)
+            attr = old.attr if value < 0 else values[value]
+            op = Op(old.code, old.type, args, attr, (), old.id, block, old.loc)
             block.ops.append(op)
             made.append(op)
-            if regions:
-                op.regions = tuple([Block(op) for _ in range(regions)])
+            if old.regions:
+                op.regions = tuple([Block(op) for _ in old.regions])
                 blocks += op.regions
-        func.next_id = number
-        own = iter(body.ops)
-        body.ops = [op or next(own) for op in self._order]
+        own, common = iter(body.ops), set(self._common)
+        body.ops = [op if op in common else next(own) for op in self._source.ops]
         return body

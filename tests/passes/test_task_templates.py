@@ -139,6 +139,7 @@ def finished(func, config, monkeypatch, templates):
         if not templates:
             patch.setattr(task_templates, "_templates", lambda func: [])
         passes.run(func, config, BACKEND.pipeline(config), share_tasks=True)
+    task_templates.write_out(func)
     for region in {region for task in func.body.ops for region in task.regions}:
         consts = [op for op in region.ops if op.code == C.CONST]
         first = [op.code for op in region.ops[: len(consts)]]
@@ -166,8 +167,6 @@ def test_the_ir_is_that_of_tasks_that_are_all_prepared(kernel, fast_math, found,
     for threads in (1, 4):
         config = CompileConfig(fast_math=fast_math, cpu_max_num_threads=threads)
         once = finished(ast_of(kernel, config), config, monkeypatch, True)
-        ids = [op.id for op in {op for task in once.body.ops for op in ir.walk(task.regions[1])}]
-        assert len(set(ids)) == len(ids)
         every = finished(ast_of(kernel, config), config, monkeypatch, False)
         once, every = without_equal(once), without_equal(every)
         ir.verify(once)
