@@ -20,7 +20,8 @@ blocks are of use for the generation of code alone, as tasks have them together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from itertools import compress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,7 @@ from ..ir import Block, Func, Op, Param, replace_uses, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..ir.op import free
+from ..ir.semantics import binary_fn
 from ..named_tuple import NamedTuple
 from ..types import DataType, Type, f32, f64
 from .full_simplify import full_simplify
@@ -38,9 +40,12 @@ from .share_tasks import ALIKE, SharedTasks, finished_key, ops_of, similar, task
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["TaskCopy", "once_per_template", "write_out"]
+__all__ = [
+    "MANY", "Alike", "Parameters", "TaskCopy", "Template", "described", "differing",
+    "once_per_template", "write_out",
+]  # fmt: skip
 
-_MANY: Final = 32
+MANY: Final = 32
 """With fewer tasks, numbers cost more to make parameters of than they save."""
 _OPEN: Final = code_mask(
     C.COMPARE[code]
@@ -51,13 +56,16 @@ _OPEN: Final = code_mask(
 _CLOSED: Final = code_mask(not open_ for open_ in _OPEN[: C.COUNT])
 _CONSTANT: Final = code_mask(code == C.CONST for code in range(C.COUNT))
 _LARGE: Final = 2.0**20
+_NONE: Final[dict[Op, int]] = {}
 
 
-def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> None:
+def once_per_template(
+    func: Func, cx: PassCx, prepare: Callable[[], None], apart: Collection[Op] = ()
+) -> None:
     """Call ``prepare`` while ``func`` has only the first of tasks that are alike; the others become
-    copies of the result."""
+    copies of the result. apart: tasks that are like no other."""
     order, params, stage = func.body.ops, func.params, func.stage
-    templates = _templates(func)
+    templates = _templates(func, apart)
     if not templates:
         prepare()
         return
@@ -67,16 +75,16 @@ def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> No
         task.args, task.regions = (first,), ()
     func.body.ops = [task for task in order if task not in aside]
     func.shared = SharedTasks(order, aside, blocks, {})
-    numbers = _Parameters(func)
+    numbers = Parameters(func)
     for template in templates:
         template.open(numbers)
     prepare()
     func.params, func.shared = params, None
     left = set(func.body.ops)
     assert left.issubset(order)
-    differing = _differing(func, cx, [t for t in templates if t.numbers], left)
-    if differing:
-        func.body.ops = [task for t in differing for task in t.separate(func, blocks)]
+    others = differing(func, cx, templates, left)
+    if others:
+        func.body.ops = [task for t in others for task in t.separate(func, blocks)]
         left.difference_update(func.body.ops)
         func.stage = stage
         func.version += 1
@@ -89,54 +97,87 @@ def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> No
     func.version += 1
 
 
-class _Task(NamedTuple):
-    """A task that may be like others. key: what these have in common. numbers: the ops of the
-    numbers that they may differ in."""
+class Alike(NamedTuple):
+    """A task, or a loop that becomes one, that may be like others. key: what these have in common.
+    numbers: the ops of the numbers that they may differ in, with their values."""
 
     task: Op
     key: tuple[object, ...]
-    numbers: list[Op]
+    numbers: dict[Op, float]
+
+    def moved(self, mapping: dict[Op, Op]) -> Alike:
+        """Of a clone, in which products are in the place of quotients with numbers; see
+        `described`."""
+        numbers = {mapping[op]: value for op, value in self.numbers.items()}
+        inverse = {op for op, value in numbers.items() if value != op.attr}
+        if inverse:
+            for op in ops_of(mapping[self.task].regions):
+                if op.code == C.DIV and op.args[1] in inverse:
+                    op.code = C.MUL
+        return Alike(mapping[self.task], self.key, numbers)
 
 
-def _templates(func: Func) -> list[_Template]:
-    order = func.body.ops
+def _templates(func: Func, apart: Collection[Op]) -> list[Template]:
+    order = [task for task in func.body.ops if task not in apart]
     if func.callees or any(op.code != C.OFFLOADED for op in order):
         return []
-    opened = len(order) >= _MANY and func.autodiff == "none"
-    alike: dict[tuple[object, ...], list[_Task]] = {}
+    opened = len(order) >= MANY and func.autodiff == "none"
+    alike: dict[tuple[object, ...], list[Alike]] = {}
     for task in order if opened else similar(order):
-        found = _described(task, opened)
+        found = described(task, opened)
         if found is not None:
             alike.setdefault(found.key, []).append(found)
-    return [_Template(tasks) for tasks in alike.values() if len(tasks) > 1]
+    return [Template(tasks) for tasks in alike.values() if len(tasks) > 1]
 
 
-def _described(task: Op, opened: bool) -> _Task | None:
+def described(
+    task: Op, opened: bool, outer: Mapping[Op, int] = _NONE, inverse: bool = False
+) -> Alike | None:
     """``task`` for a comparison with others; None if it stays on its own. opened: it may differ
-    from others in numbers."""
+    from others in numbers. outer: of `task_key`, for a loop. inverse: division by a number becomes
+    a product with its reciprocal, which then is the number."""
     ops = ops_of(task.regions)
-    numbers: list[Op] = []
+    numbers: dict[Op, float] = {}
     if opened:
         codes, header = bytes([op.code for op in ops]), task.regions[0]
         fixed = {a for op in compress(ops, codes.translate(_CLOSED)) for a in op.args}
-        numbers = [
-            op for op in compress(ops, codes.translate(_CONSTANT))
-            if op not in fixed and op.block is not header and _is_plain(op)
-        ]  # fmt: skip
-    key = task_key(task, ops, ALIKE, numbers)
-    return None if key is None else _Task(task, key, numbers)
+        if len(task.regions) == 1:
+            header = None
+        numbers = {
+            op: op.attr for op in compress(ops, codes.translate(_CONSTANT))
+            if op not in fixed and op.block is not header and _is_plain(op.attr, op.type)
+        }  # fmt: skip
+        if inverse and C.DIV in codes:
+            _invert(ops, numbers)
+    key = task_key(task, ops, ALIKE, numbers, outer)
+    return None if key is None else Alike(task, key, numbers)
 
 
-def _is_plain(op: Op) -> bool:
+def _invert(ops: list[Op], numbers: dict[Op, float]) -> None:
+    """Make the divisors among ``numbers`` their reciprocals; drop those with another use."""
+    divisors = {op.args[1]: op for op in ops if op.code == C.DIV and op.args[1] in numbers}
+    if not divisors:
+        return
+    uses = Counter([a for op in ops for a in op.args if a in divisors])
+    for number, count in uses.items():
+        t = number.type
+        value = binary_fn(C.DIV, t, t, t)(1.0, number.attr)
+        if count == 1 and value != number.attr and _is_plain(value, t):
+            numbers[number] = value
+        else:
+            del numbers[number]
+
+
+def _is_plain(value: float, t: Type) -> bool:
     """True for a float that is like most others to every rule: those for 0, 1, 2 and -1 do not
     apply, its reciprocal is not exact, and products with others are finite."""
-    if op.type is not f32 and op.type is not f64:
+    if t is not f32 and t is not f64:
         return False
-    mantissa, _ = math.frexp(op.attr)
-    return 1 / _LARGE < abs(op.attr) < _LARGE and abs(mantissa) != 0.5
+    mantissa, _ = math.frexp(value)
+    return 1 / _LARGE < abs(value) < _LARGE and abs(mantissa) != 0.5
 
 
-class _Parameters:
+class Parameters:
     """Parameters for numbers, which are added to a function as they are needed."""
 
     def __init__(self, func: Func) -> None:
@@ -154,29 +195,27 @@ class _Parameters:
         return found
 
 
-class _Template:
+class Template:
     """The first of several tasks that are equal, or differ in numbers only.
 
     values: of each of the others, its numbers. numbers: the ops of its own.
     """
 
-    def __init__(self, tasks: list[_Task]) -> None:
+    def __init__(self, tasks: list[Alike]) -> None:
         (self.task, _, self.numbers), self._second = tasks[:2]
-        self.values: Final = {
-            task: tuple([op.attr for op in numbers]) for task, _, numbers in tasks[1:]
-        }
-        self._own: Final = tuple([op.attr for op in self.numbers])
+        self.values: Final = {task: tuple(numbers.values()) for task, _, numbers in tasks[1:]}
+        self._own: Final = tuple(self.numbers.values())
         self._made = {self._own: self.task}
         """By numbers, the task that is prepared."""
         self._index: dict[Op, int] = {}
         """Of the numbers that are left, their place in the values."""
         self._params: Final[dict[int, int]] = {}
 
-    def open(self, param: _Parameters) -> None:
+    def open(self, param: Parameters) -> None:
         """Make the numbers parameters."""
         found: dict[tuple[Type, float], int] = {}
-        for index, op in enumerate(self.numbers):
-            number = op.type, op.attr
+        for index, (op, value) in enumerate(self.numbers.items()):
+            number = op.type, value
             if number not in found:
                 rank = sum([t is op.type for t, _ in found])
                 found[number] = param(op.type, rank)
@@ -225,6 +264,17 @@ class _Template:
                 task.args, task.regions = (), blocks.pop(task)
         return list(self._made.values())
 
+    def each(self, first: Op) -> list[Op]:
+        """Those loops that are not equal. first: that which the template is a copy of."""
+        self._made = {self._own: first}
+        for task, values in self.values.items():
+            self._made.setdefault(values, task)
+        return list(self._made.values())
+
+    def replace(self, made: dict[Op, Op]) -> None:
+        """Note the tasks that those loops have become."""
+        self._made = {values: made[loop] for values, loop in self._made.items()}
+
     def copy(self, func: Func, left: set[Op]) -> None:
         """Make the others what the first one has become, or one that is equal; add them to ``left``
         if it is one of these tasks."""
@@ -240,17 +290,17 @@ class _Template:
             elif same in copies:
                 copies[task] = copies[same]
             if same is not task:
-                task.args, task.attr, task.regions = (), same.attr, same.regions
+                task.code, task.args = C.OFFLOADED, ()
+                task.attr, task.regions = same.attr, same.regions
             if same in left:
                 left.add(task)
         func.copies.update(copies)
 
 
-def _differing(
-    func: Func, cx: PassCx, templates: list[_Template], left: set[Op]
-) -> list[_Template]:
+def differing(func: Func, cx: PassCx, templates: list[Template], left: set[Op]) -> list[Template]:
     """Close ``templates``, and find those that are not as simple as their tasks could be, now that
     their numbers are known. left: the tasks that have something to do."""
+    templates = [template for template in templates if template.numbers]
     for template in templates:
         template.close()
     keys = {t: finished_key(t.task) for t in templates if t.task in left}
