@@ -6,11 +6,13 @@ types are known. Of those that are alike the passes see a copy of the first one,
 there; the others become tasks that are copies of the result.
 
 A loop of the root may use values of the root, such as its bounds: those of equal operations are
-equal. The IR may have operations in another order, of those that do not depend on each other, than
-if all were prepared: passes find what to do in fewer rounds. The root has to hold nothing but loops and operations without effects, else tasks depend on
+equal. The root has to hold nothing but loops and operations without effects, else tasks depend on
 each other and on their order. The loops themselves stay as they are until the end: where passes
 have made other tasks than one of each loop (values that are computed once for all iterations are a
 task of their own if they cost enough), nothing was won, and all of them are prepared one by one.
+
+The IR is that of loops which are all prepared, but for what `task_templates` names, and the order
+of operations that do not depend on each other: passes find all they have to do in other rounds.
 """
 
 from __future__ import annotations
