@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["once_per_loop"]
 
-_DIVISIONS: Final = frozenset({C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD})
-
 
 def once_per_loop(func: Func, cx: PassCx, prepare: Callable[[Collection[Op]], None]) -> bool:
     """Make the tasks of a typed function; False if it is as before, since that is not possible.
@@ -52,7 +50,7 @@ def once_per_loop(func: Func, cx: PassCx, prepare: Callable[[Collection[Op]], No
     inverse = config.fast_math and config.advanced_optimization and cx.runs("alg_simp")
     kinds: dict[tuple[object, ...], list[Alike]] = {}
     for loop in loops:
-        found = None if _divides_by_zero(loop) else described(loop, True, values, inverse)
+        found = described(loop, True, values, inverse)
         if found is not None:
             kinds.setdefault(found.key, []).append(found)
     several = [tasks for tasks in kinds.values() if len(tasks) > 1]
@@ -83,14 +81,6 @@ def _root_values(ops: list[Op]) -> dict[Op, int] | None:
     return found
 
 
-def _divides_by_zero(loop: Op) -> bool:
-    """True if there may be a warning about an operation of a loop."""
-    return any(
-        op.code in _DIVISIONS and op.args[1].code == C.CONST and not op.args[1].attr
-        for op in ops_of(loop.regions)
-    )
-
-
 class _Loops:
     """The loops of a function, while some of them stand for all."""
 
@@ -113,8 +103,9 @@ class _Loops:
         func = self._func
         others = {alike.task for tasks in kinds for alike in tasks[1:]}
         mapping = self._copied([loop for loop in self._loops if loop not in others])
+        swap = self._cx.config.advanced_optimization and self._cx.runs("binary_op_simplify")
         templates = {
-            tasks[0].task: Template([tasks[0].moved(mapping), *tasks[1:]]) for tasks in kinds
+            tasks[0].task: Template([tasks[0].moved(mapping, swap), *tasks[1:]]) for tasks in kinds
         }
         numbers = Parameters(func)
         for template in templates.values():

@@ -55,6 +55,9 @@ _OPEN: Final = code_mask(
 """Opcodes with operands that may be numbers."""
 _CLOSED: Final = code_mask(not open_ for open_ in _OPEN[: C.COUNT])
 _CONSTANT: Final = code_mask(code == C.CONST for code in range(C.COUNT))
+_DIVISION: Final = code_mask(
+    code in (C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD) for code in range(C.COUNT)
+)
 _LARGE: Final = 2.0**20
 _NONE: Final[dict[Op, int]] = {}
 
@@ -105,15 +108,17 @@ class Alike(NamedTuple):
     key: tuple[object, ...]
     numbers: dict[Op, float]
 
-    def moved(self, mapping: dict[Op, Op]) -> Alike:
-        """Of a clone, in which products are in the place of quotients with numbers; see
-        `described`."""
+    def moved(self, mapping: dict[Op, Op], swap: bool) -> Alike:
+        """Of a clone, in which products are in the place of quotients with numbers (see
+        `described`). swap: numbers are on the right, as passes put constants."""
         numbers = {mapping[op]: value for op, value in self.numbers.items()}
         inverse = {op for op, value in numbers.items() if value != op.attr}
-        if inverse:
-            for op in ops_of(mapping[self.task].regions):
-                if op.code == C.DIV and op.args[1] in inverse:
-                    op.code = C.MUL
+        for op in ops_of(mapping[self.task].regions) if numbers else ():
+            if op.code == C.DIV and op.args[1] in inverse:
+                op.code = C.MUL
+            elif swap and op.code in (C.ADD, C.MUL) and op.args[0] in numbers:
+                if op.args[1].code != C.CONST:
+                    op.args = op.args[::-1]
         return Alike(mapping[self.task], self.key, numbers)
 
 
@@ -143,6 +148,8 @@ def described(
         fixed = {a for op in compress(ops, codes.translate(_CLOSED)) for a in op.args}
         if len(task.regions) == 1:
             header = None
+            if _divides_by_zero(ops, codes):
+                return None
         numbers = {
             op: op.attr for op in compress(ops, codes.translate(_CONSTANT))
             if op not in fixed and op.block is not header and _is_plain(op.attr, op.type)
@@ -151,6 +158,12 @@ def described(
             _invert(ops, numbers)
     key = task_key(task, ops, ALIKE, numbers, outer)
     return None if key is None else Alike(task, key, numbers)
+
+
+def _divides_by_zero(ops: list[Op], codes: bytes) -> bool:
+    """True if there may be a warning about one of ``ops``."""
+    divisions = compress(ops, codes.translate(_DIVISION))
+    return any(op.args[1].code == C.CONST and not op.args[1].attr for op in divisions)
 
 
 def _invert(ops: list[Op], numbers: dict[Op, float]) -> None:
