@@ -116,9 +116,10 @@ class Alike(NamedTuple):
         for op in ops_of(mapping[self.task].regions) if numbers else ():
             if op.code == C.DIV and op.args[1] in inverse:
                 op.code = C.MUL
-            elif swap and op.code in (C.ADD, C.MUL) and op.args[0] in numbers:
-                if op.args[1].code != C.CONST:
-                    op.args = op.args[::-1]
+            elif swap and op.code in (C.ADD, C.MUL):
+                a, b = op.args
+                if a in numbers and b.code != C.CONST:
+                    op.args = b, a
         return Alike(mapping[self.task], self.key, numbers)
 
 

@@ -87,7 +87,17 @@ def copied(x: F32, y: F32, n: I32):
             x[i] = x[i] / (1.3 + 0.01 * (k % 4)) - (2.3 + 0.1 * k)
 
 
-KERNELS = [integers, coefficients, stored, closed, mixed, copied]
+@qd.kernel
+def hinted(x: F32, y: F32, n: I32):
+    """Copies of loops with metadata of their own."""
+    for k in qd.static(range(32)):
+        for i, j in qd.ndrange(3, 3):
+            y[3 * i + j] = x[3 * i + j] * (0.3 + k) + y[3 * i + j]
+        for i, j in qd.ndrange(1, 8):
+            y[i + j] = x[i + j] * (0.3 + k)
+
+
+KERNELS = [integers, coefficients, stored, closed, mixed, copied, hinted]
 
 
 @pytest.fixture(autouse=True)

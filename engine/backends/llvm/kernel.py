@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelText", "lower_kernel"]
 
-
 _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 1
 _WIDTH: Final = '"prefer-vector-width"'
 _MANY: Final = 16
@@ -187,34 +186,34 @@ class _Kernel:
         kind.begin(like, index, name, len(self.bodies))
         assert self.kinds is not None
         if task in self.kinds.sources:  # there is a second one
-            made = self._pattern(kind)
+            made = self._marked(kind)
             if len(properties) == before:
+                self._open(kind, made)
                 lines = kind.filled(name, what, like.texts).split("\n")
-                task_body = made.body._replace(name=name, shared=kind.shared())
-                meta = made.code.meta._replace(name=name)
-                return self._add(made._replace(
-                    lines=lines, body=task_body, code=made.code._replace(meta=meta)
-                ))  # fmt: skip
+                body = made.body._replace(name=name, shared=kind.shared())
+                code = made.code._replace(meta=made.code.meta._replace(name=name))
+                return self._add(made._replace(lines=lines, body=body, code=code))
             del properties[before:]
         made = self._functions(index, task, name, what, True)
         kind.closed = len(properties) > before  # metadata of its own
         return self._add(made)
 
-    def _pattern(self, kind: Kind) -> _Functions:
-        """Make the pattern of the tasks of a kind, of which there is a second one."""
+    def _marked(self, kind: Kind) -> _Functions:
+        """The functions of the first task of a kind, with marks."""
         from .alike import NAME, WHAT
 
+        return self._functions(kind.index, kind.like.task, NAME, WHAT, True, kind.like)
+
+    def _open(self, kind: Kind, marked: _Functions) -> None:
+        """Make the pattern of the tasks of a kind, of which there is a second one."""
         assert self.kinds is not None
-        like = kind.like
-        made = self._functions(kind.index, like.task, NAME, WHAT, True, like)
-        kind.open(self.kinds.patterns, made.lines, made.ids)
-        self.numbers[kind.name] = kind.name, like.texts
-        return made
+        kind.open(self.kinds.patterns, marked.lines, marked.ids)
+        self.numbers[kind.name] = kind.name, kind.like.texts
 
     def _copy(self, kind: Kind, like: Described, op: Op, name: str, what: str) -> _TaskCode:
         """The functions of another task of a kind."""
         if not kind.opened:
-            self._pattern(kind)
+            self._open(kind, self._marked(kind))
             self.bodies[kind.body] = self.bodies[kind.body]._replace(shared=kind.shared())
         words = name, what, *like.texts
         self.copies.append((len(self.module.lines), kind.number, words, like.ids))
