@@ -305,7 +305,7 @@ def run(
 
 
 def _run_unwatched(func: Func, cx: PassCx, kind: PipelineKind) -> None:
-    """What follows `_lower`, where only the code matters: for each of alike loops and tasks once.
+    """Do all that follows `_lower` once for alike loops and tasks, where only the code matters.
 
     Kernels with one task load none of that.
     """

@@ -328,7 +328,7 @@ def differing(func: Func, cx: PassCx, templates: list[Template], left: set[Op]) 
 
 
 class TaskCopy:
-    """What a task has other than an earlier one, ``source``, whose blocks it has: for each op of
+    """The numbers of a task that has the blocks of an earlier one, ``source``: for each op of
     ``numbers`` the one of ``values`` with that index. Equal tasks have the same copy."""
 
     __slots__ = ("_body", "source", "values")

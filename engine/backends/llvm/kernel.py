@@ -205,7 +205,7 @@ class _Kernel:
         return self._functions(kind.index, kind.like.task, NAME, WHAT, True, kind.like)
 
     def _open(self, kind: Kind, marked: _Functions) -> None:
-        """Make the pattern of the tasks of a kind, of which there is a second one."""
+        """Make the pattern of the tasks of a kind, since there is a second one."""
         assert self.kinds is not None
         kind.open(self.kinds.patterns, marked.lines, marked.ids)
         self.numbers[kind.name] = kind.name, kind.like.texts

@@ -58,7 +58,7 @@ own words, then the ids of its ops."""
 
 
 class TextSource(NamedTuple):
-    """What the text of a kernel is made of. text: without copies."""
+    """The parts of the text of a kernel. text: without copies."""
 
     text: str
     patterns: tuple[Pattern, ...] = ()
@@ -94,7 +94,7 @@ def filled(pattern: Pattern, words: Sequence[str]) -> str:
 
 
 class FirstText(NamedTuple):
-    """The text of which first-tier code is made; see `KernelText`."""
+    """The text for first-tier code; see `KernelText`."""
 
     lines: list[str]
     stops: list[tuple[int, int]]
