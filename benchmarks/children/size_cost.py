@@ -20,9 +20,10 @@ wire = Wire()
 from qd_studio import engine as qd  # noqa: E402
 from qd_studio.engine import ir, passes  # noqa: E402
 from qd_studio.engine.backends.cpu import code as cpu_code  # noqa: E402
+from qd_studio.engine.backends.cpu import first_tier  # noqa: E402
 from qd_studio.engine.backends.cpu.backend import BACKEND  # noqa: E402
-from qd_studio.engine.backends.llvm import deadline, toolchain  # noqa: E402
 from qd_studio.engine.backends.llvm import kernel as llvm_kernel  # noqa: E402
+from qd_studio.engine.backends.llvm import toolchain  # noqa: E402
 from qd_studio.engine.config import CompileConfig  # noqa: E402
 from qd_studio.engine.frontend import build as frontend  # noqa: E402
 from qd_studio.engine.frontend.specialization import ndarray_key  # noqa: E402
@@ -78,11 +79,10 @@ def parts(kernel):
         """First-tier code, as a program has it at its first call, then full code."""
         shown["emitter"] = clock() - at
         begin = clock()
-        text = deadline.with_deadline(texts[0], time.CLOCK_MONOTONIC, True)
-        cpu_code.first_code(text, texts[0].symbol, job.target)
+        first_tier.tier_code(texts[0], 1, job.target)
         shown["first"] = clock() - begin
         shown["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        shown["lines"] = texts[0].text.count("\n")
+        shown["lines"] = texts[0].source.lines
         wire.send(shown=shown)
         begin = clock()
         try:

@@ -17,10 +17,10 @@ Order = tuple[str, str]
 
 
 class Job(Protocol):
-    """Code that a helper process may make. text: what it is made of."""
+    """Code that a helper process may make. lines: of the text that it is made of."""
 
     @property
-    def text(self) -> str: ...
+    def lines(self) -> int: ...
 
     def make(self) -> bytes:
         """The code, made in this process."""

@@ -87,7 +87,8 @@ class Func:
         the rules that gradients depend on). The passes that do so keep the value.
     graph: a device may record its tasks once and replay them.
     repeats: finished tasks that are equal to an earlier one, which their code is that of.
-    copies: finished tasks that are an earlier one, op by op, but for numbers and ids.
+    copies: finished tasks that are an earlier one but for numbers, and have its blocks
+        (`passes.task_templates.TaskCopy`).
     shared: tasks that are set aside, or share their blocks (`passes.share_tasks.SharedTasks`). One
         that is set aside is not in the body; it has the earlier one as its operand, and no regions.
     """
@@ -120,7 +121,7 @@ class Func:
         self.autodiff = "none"
         self.graph = False
         self.repeats: dict[Op, Op] = {}
-        self.copies: dict[Op, Op] = {}
+        self.copies: dict[Op, Any] = {}
         self.shared: Any = None
 
     def new_op(

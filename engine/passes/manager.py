@@ -285,6 +285,10 @@ class PassCx:
         if self.upto == name:
             raise StopPipeline
 
+    def runs(self, name: str) -> bool:
+        """False if an optional pass is left out."""
+        return self.config.opt_level > 0 and name not in self._skipped
+
     def run_pass(self, name: str, round: int = 0) -> bool:
         """Run the pass called ``name``; True if it changed anything.
 
@@ -298,7 +302,7 @@ class PassCx:
             self._idle[name, None] = (func.version, func.stage)
             return False
         info = registry.get(name)
-        if info.optional and (self.config.opt_level == 0 or name in self._skipped):
+        if info.optional and not self.runs(name):
             return False
         self.round = round
         run = self._run_bare

@@ -11,7 +11,7 @@ and ``run(..., upto=...)`` can stop: `POINTS` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from ..config import CompileConfig
@@ -28,6 +28,9 @@ POINTS: Final = (
     "after_lower_access", "final",
 )  # fmt: skip
 """Names of the points of the pipeline, in order; all but the last are passed on the way."""
+
+_LOOPS: Final = 32
+"""Operations at the top of a kernel that may hold alike loops: see `task_templates.MANY`."""
 
 _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
     "forward": ("check_autodiff", "make_dual"),
@@ -58,11 +61,12 @@ _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
 
 def compile_to_offloads(func: Func, cx: PassCx) -> None:
     """Frontend IR to a simplified list of tasks."""
+    _lower(func, cx)
     _to_tasks(func, cx)
     _simplify_tasks(func, cx)
 
 
-def _to_tasks(func: Func, cx: PassCx) -> None:
+def _lower(func: Func, cx: PassCx) -> None:
     config = cx.config
     cx.begin("lower")
     cx.stage("from_ast")
@@ -82,6 +86,9 @@ def _to_tasks(func: Func, cx: PassCx) -> None:
             # After it: the divisions made here cannot be by zero and need no check.
             cx.run_pass("insert_overflow_reports")
 
+
+def _to_tasks(func: Func, cx: PassCx) -> None:
+    config = cx.config
     cx.stage("before_simplify_I")
     _simplify(cx, "simplify_I")
     cx.stage("after_simplify_I")
@@ -268,18 +275,12 @@ def run(
     if may_share and not in_full and not unwatched and (share_tasks or kind.is_cpu):
         cx.shares_from = 1 if share_tasks else _shares_from(watching)
     try:
-        _to_tasks(func, cx)
-        several = may_share and len(func.body.ops) > 1
-        if several and unwatched:
-            from .task_batches import in_batches
-            from .task_templates import once_per_template
-
-            def prepare() -> None:
-                _simplify_tasks(func, cx)
-                in_batches(func, lambda: offload_to_executable(func, cx, kind))
-
-            once_per_template(func, cx, prepare)
+        _lower(func, cx)
+        if unwatched:
+            _run_unwatched(func, cx, kind)
         else:
+            _to_tasks(func, cx)
+            several = may_share and len(func.body.ops) > 1
             _simplify_tasks(func, cx)
             if several and func.shared is None and kind.is_cpu and not share_tasks:
                 from .share_tasks import equal_tasks
@@ -301,6 +302,36 @@ def run(
         if share_tasks:
             func.shared = None
     return func
+
+
+def _run_unwatched(func: Func, cx: PassCx, kind: PipelineKind) -> None:
+    """Do all that follows `_lower` once for alike loops and tasks, where only the code matters.
+
+    Kernels with one task load none of that.
+    """
+
+    def finish() -> None:
+        from .task_batches import in_batches
+
+        _simplify_tasks(func, cx)
+        in_batches(func, lambda: offload_to_executable(func, cx, kind))
+
+    def prepare(templates: Collection[Op] = ()) -> None:
+        _to_tasks(func, cx)
+        if len(func.body.ops) > 1:
+            from .task_templates import once_per_template
+
+            once_per_template(func, cx, finish, templates)
+        else:
+            _simplify_tasks(func, cx)
+            offload_to_executable(func, cx, kind)
+
+    if len(func.body.ops) >= _LOOPS:
+        from .loop_templates import once_per_loop
+
+        if once_per_loop(func, cx, prepare):
+            return
+    prepare()
 
 
 def _shares_from(instruments: tuple[Instrument, ...]) -> int:

@@ -31,7 +31,7 @@ shared with another one (global temporaries), keeps a task on its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ..analysis.uses import code_mask
@@ -174,12 +174,16 @@ def ops_of(regions: tuple[Block, ...]) -> list[Op]:
 
 
 def task_key(
-    task: Op, ops: list[Op], alike: bytes, numbers: Sequence[Op] = ()
+    task: Op,
+    ops: list[Op],
+    alike: bytes,
+    numbers: Mapping[Op, float] | None = None,
+    outer: Mapping[Op, int] | None = None,
 ) -> tuple[object, ...] | None:
     """A key that equal tasks have in common; None for a task that stays on its own.
 
     ops: all that it has. alike: the opcodes that these may have. numbers: constants that equal
-    tasks may differ in.
+    tasks may differ in, with values. outer: places of values from outside of it.
     """
     codes = bytes([op.code for op in ops])
     if 0 in codes.translate(alike):
@@ -187,13 +191,19 @@ def task_key(
     places: dict[Op, int] = dict(zip((task, *ops), range(len(ops) + 1), strict=True))
     attrs = [const_key(op.attr) if op.code == C.CONST else op.attr for op in ops]
     values: dict[object, int] = {}
-    for op in numbers:  # those that are the same one stay so
-        number = op.type, attrs[places[op] - 1]
-        attrs[places[op] - 1] = None, values.setdefault(number, len(values))
+    for op, value in numbers.items() if numbers else ():
+        # Those that are the same one stay so.
+        attrs[places[op] - 1] = None, values.setdefault((op.type, value), len(values))
     try:
+        if outer:
+            operands = [
+                places[a] if a in places else outer[a] for op in (task, *ops) for a in op.args
+            ]
+        else:
+            operands = [places[a] for op in ops for a in op.args]
         key = (
             task.attr, codes, *[op.type for op in ops], *attrs,
-            *[places[a] for op in ops for a in op.args], *[-len(op.args) for op in ops],
+            *operands, *[-len(op.args) for op in ops],
             *[len(region.ops) for region in task.regions],
             *[len(region.ops) for op in ops for region in op.regions],
         )  # fmt: skip

@@ -6,30 +6,32 @@ such numbers, the passes see the first one alone: as a template, whose numbers a
     <f32> $8 = const 2.5                    <f32> $8 = arg_load [3]
     <f32> $9 = mul $7, $8                   <f32> $9 = mul $7, $8
 
-What they make of it is right for any number, so each task gets a copy of it with its own. Before,
-the template is simplified once more as the task that it was: numbers that have come together, such
-as those of two products, are computed only now. If anything changes, all are prepared one by one.
+What they make of it is right for any number, so each task is a copy of it with its own: it has the
+same blocks, and `TaskCopy` has its numbers (`write_out` makes blocks with these). Before, the
+template is simplified once more as the task that it was: numbers that have come together, such as
+those of two products, are computed only now. If anything changes, all are prepared one by one.
 
 So the IR is that of tasks which are all prepared, but for ids, locations and the order of
 constants. A number is an operand of arithmetic, comparisons and stores alone, and of a kind that
 rules treat alike (see `_is_plain`). What keeps a task on its own in `share_tasks` does so here. The
-blocks are of use for the generation of code alone: equal tasks have the same, and those of a
-template have the same header, and the same ops in front of their loops.
+blocks are of use for the generation of code alone, as tasks have them together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from itertools import compress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from ..analysis.uses import code_mask
-from ..ir import Block, Func, Loc, Op, Param, replace_uses, walk
+from ..ir import Block, Func, Op, Param, replace_uses, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..ir.op import free
+from ..ir.semantics import binary_fn
 from ..named_tuple import NamedTuple
 from ..types import DataType, Type, f32, f64
 from .full_simplify import full_simplify
@@ -38,9 +40,12 @@ from .share_tasks import ALIKE, SharedTasks, finished_key, ops_of, similar, task
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["once_per_template"]
+__all__ = [
+    "MANY", "Alike", "Parameters", "TaskCopy", "Template", "described", "differing",
+    "once_per_template", "write_out",
+]  # fmt: skip
 
-_MANY: Final = 32
+MANY: Final = 32
 """With fewer tasks, numbers cost more to make parameters of than they save."""
 _OPEN: Final = code_mask(
     C.COMPARE[code]
@@ -50,14 +55,20 @@ _OPEN: Final = code_mask(
 """Opcodes with operands that may be numbers."""
 _CLOSED: Final = code_mask(not open_ for open_ in _OPEN[: C.COUNT])
 _CONSTANT: Final = code_mask(code == C.CONST for code in range(C.COUNT))
+_DIVISION: Final = code_mask(
+    code in (C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD) for code in range(C.COUNT)
+)
 _LARGE: Final = 2.0**20
+_NONE: Final[dict[Op, int]] = {}
 
 
-def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> None:
+def once_per_template(
+    func: Func, cx: PassCx, prepare: Callable[[], None], apart: Collection[Op] = ()
+) -> None:
     """Call ``prepare`` while ``func`` has only the first of tasks that are alike; the others become
-    copies of the result."""
+    copies of the result. apart: tasks that are like no other."""
     order, params, stage = func.body.ops, func.params, func.stage
-    templates = _templates(func)
+    templates = _templates(func, apart)
     if not templates:
         prepare()
         return
@@ -67,16 +78,16 @@ def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> No
         task.args, task.regions = (first,), ()
     func.body.ops = [task for task in order if task not in aside]
     func.shared = SharedTasks(order, aside, blocks, {})
-    numbers = _Parameters(func)
+    numbers = Parameters(func)
     for template in templates:
         template.open(numbers)
     prepare()
     func.params, func.shared = params, None
     left = set(func.body.ops)
     assert left.issubset(order)
-    differing = _differing(func, cx, [t for t in templates if t.numbers], left)
-    if differing:
-        func.body.ops = [task for t in differing for task in t.separate(func, blocks)]
+    others = differing(func, cx, templates, left)
+    if others:
+        func.body.ops = [task for t in others for task in t.separate(func, blocks)]
         left.difference_update(func.body.ops)
         func.stage = stage
         func.version += 1
@@ -89,54 +100,98 @@ def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> No
     func.version += 1
 
 
-class _Task(NamedTuple):
-    """A task that may be like others. key: what these have in common. numbers: the ops of the
-    numbers that they may differ in."""
+class Alike(NamedTuple):
+    """A task, or a loop that becomes one, that may be like others. key: what these have in common.
+    numbers: the ops of the numbers that they may differ in, with their values."""
 
     task: Op
     key: tuple[object, ...]
-    numbers: list[Op]
+    numbers: dict[Op, float]
+
+    def moved(self, mapping: dict[Op, Op], swap: bool) -> Alike:
+        """Of a clone, in which products are in the place of quotients with numbers (see
+        `described`). swap: numbers are on the right, as passes put constants."""
+        numbers = {mapping[op]: value for op, value in self.numbers.items()}
+        inverse = {op for op, value in numbers.items() if value != op.attr}
+        for op in ops_of(mapping[self.task].regions) if numbers else ():
+            if op.code == C.DIV and op.args[1] in inverse:
+                op.code = C.MUL
+            elif swap and op.code in (C.ADD, C.MUL):
+                a, b = op.args
+                if a in numbers and b.code != C.CONST:
+                    op.args = b, a
+        return Alike(mapping[self.task], self.key, numbers)
 
 
-def _templates(func: Func) -> list[_Template]:
-    order = func.body.ops
+def _templates(func: Func, apart: Collection[Op]) -> list[Template]:
+    order = [task for task in func.body.ops if task not in apart]
     if func.callees or any(op.code != C.OFFLOADED for op in order):
         return []
-    opened = len(order) >= _MANY and func.autodiff == "none"
-    alike: dict[tuple[object, ...], list[_Task]] = {}
+    opened = len(order) >= MANY and func.autodiff == "none"
+    alike: dict[tuple[object, ...], list[Alike]] = {}
     for task in order if opened else similar(order):
-        found = _described(task, opened)
+        found = described(task, opened)
         if found is not None:
             alike.setdefault(found.key, []).append(found)
-    return [_Template(tasks) for tasks in alike.values() if len(tasks) > 1]
+    return [Template(tasks) for tasks in alike.values() if len(tasks) > 1]
 
 
-def _described(task: Op, opened: bool) -> _Task | None:
+def described(
+    task: Op, opened: bool, outer: Mapping[Op, int] = _NONE, inverse: bool = False
+) -> Alike | None:
     """``task`` for a comparison with others; None if it stays on its own. opened: it may differ
-    from others in numbers."""
+    from others in numbers. outer: of `task_key`, for a loop. inverse: division by a number becomes
+    a product with its reciprocal, which then is the number."""
     ops = ops_of(task.regions)
-    numbers: list[Op] = []
+    numbers: dict[Op, float] = {}
     if opened:
         codes, header = bytes([op.code for op in ops]), task.regions[0]
         fixed = {a for op in compress(ops, codes.translate(_CLOSED)) for a in op.args}
-        numbers = [
-            op for op in compress(ops, codes.translate(_CONSTANT))
-            if op not in fixed and op.block is not header and _is_plain(op)
-        ]  # fmt: skip
-    key = task_key(task, ops, ALIKE, numbers)
-    return None if key is None else _Task(task, key, numbers)
+        if len(task.regions) == 1:
+            header = None
+            if _divides_by_zero(ops, codes):
+                return None
+        numbers = {
+            op: op.attr for op in compress(ops, codes.translate(_CONSTANT))
+            if op not in fixed and op.block is not header and _is_plain(op.attr, op.type)
+        }  # fmt: skip
+        if inverse and C.DIV in codes:
+            _invert(ops, numbers)
+    key = task_key(task, ops, ALIKE, numbers, outer)
+    return None if key is None else Alike(task, key, numbers)
 
 
-def _is_plain(op: Op) -> bool:
+def _divides_by_zero(ops: list[Op], codes: bytes) -> bool:
+    """True if there may be a warning about one of ``ops``."""
+    divisions = compress(ops, codes.translate(_DIVISION))
+    return any(op.args[1].code == C.CONST and not op.args[1].attr for op in divisions)
+
+
+def _invert(ops: list[Op], numbers: dict[Op, float]) -> None:
+    """Make the divisors among ``numbers`` their reciprocals; drop those with another use."""
+    divisors = {op.args[1]: op for op in ops if op.code == C.DIV and op.args[1] in numbers}
+    if not divisors:
+        return
+    uses = Counter([a for op in ops for a in op.args if a in divisors])
+    for number, count in uses.items():
+        t = number.type
+        value = binary_fn(C.DIV, t, t, t)(1.0, number.attr)
+        if count == 1 and value != number.attr and _is_plain(value, t):
+            numbers[number] = value
+        else:
+            del numbers[number]
+
+
+def _is_plain(value: float, t: Type) -> bool:
     """True for a float that is like most others to every rule: those for 0, 1, 2 and -1 do not
     apply, its reciprocal is not exact, and products with others are finite."""
-    if op.type is not f32 and op.type is not f64:
+    if t is not f32 and t is not f64:
         return False
-    mantissa, _ = math.frexp(op.attr)
-    return 1 / _LARGE < abs(op.attr) < _LARGE and abs(mantissa) != 0.5
+    mantissa, _ = math.frexp(value)
+    return 1 / _LARGE < abs(value) < _LARGE and abs(mantissa) != 0.5
 
 
-class _Parameters:
+class Parameters:
     """Parameters for numbers, which are added to a function as they are needed."""
 
     def __init__(self, func: Func) -> None:
@@ -154,29 +209,27 @@ class _Parameters:
         return found
 
 
-class _Template:
+class Template:
     """The first of several tasks that are equal, or differ in numbers only.
 
     values: of each of the others, its numbers. numbers: the ops of its own.
     """
 
-    def __init__(self, tasks: list[_Task]) -> None:
+    def __init__(self, tasks: list[Alike]) -> None:
         (self.task, _, self.numbers), self._second = tasks[:2]
-        self.values: Final = {
-            task: tuple([op.attr for op in numbers]) for task, _, numbers in tasks[1:]
-        }
-        self._own: Final = tuple([op.attr for op in self.numbers])
+        self.values: Final = {task: tuple(numbers.values()) for task, _, numbers in tasks[1:]}
+        self._own: Final = tuple(self.numbers.values())
         self._made = {self._own: self.task}
         """By numbers, the task that is prepared."""
         self._index: dict[Op, int] = {}
         """Of the numbers that are left, their place in the values."""
         self._params: Final[dict[int, int]] = {}
 
-    def open(self, param: _Parameters) -> None:
+    def open(self, param: Parameters) -> None:
         """Make the numbers parameters."""
         found: dict[tuple[Type, float], int] = {}
-        for index, op in enumerate(self.numbers):
-            number = op.type, op.attr
+        for index, (op, value) in enumerate(self.numbers.items()):
+            number = op.type, value
             if number not in found:
                 rank = sum([t is op.type for t, _ in found])
                 found[number] = param(op.type, rank)
@@ -225,30 +278,43 @@ class _Template:
                 task.args, task.regions = (), blocks.pop(task)
         return list(self._made.values())
 
+    def each(self, first: Op) -> list[Op]:
+        """Those loops that are not equal. first: that which the template is a copy of."""
+        self._made = {self._own: first}
+        for task, values in self.values.items():
+            self._made.setdefault(values, task)
+        return list(self._made.values())
+
+    def replace(self, made: dict[Op, Op]) -> None:
+        """Note the tasks that those loops have become."""
+        self._made = {values: made[loop] for values, loop in self._made.items()}
+
     def copy(self, func: Func, left: set[Op]) -> None:
         """Make the others what the first one has become, or one that is equal; add them to ``left``
         if it is one of these tasks."""
         if left.isdisjoint(self._made.values()):
             return
         body = _Body(self.task.regions[1], self._index)
+        copies: dict[Op, TaskCopy] = {}
         for task, values in self.values.items():
             same = self._made.get(values)
             if same is None:
                 self._made[values], same = task, self.task
-                func.copies[task] = same
-                task.args, task.attr = (), self.task.attr
-                task.regions = self.task.regions[0], body.copy(func, task, values)
-            elif same is not task:
-                task.args, task.attr, task.regions = (), same.attr, same.regions
+                copies[task] = TaskCopy(same, body, values)
+            elif same in copies:
+                copies[task] = copies[same]
+            if same is not task:
+                task.code, task.args = C.OFFLOADED, ()
+                task.attr, task.regions = same.attr, same.regions
             if same in left:
                 left.add(task)
+        func.copies.update(copies)
 
 
-def _differing(
-    func: Func, cx: PassCx, templates: list[_Template], left: set[Op]
-) -> list[_Template]:
+def differing(func: Func, cx: PassCx, templates: list[Template], left: set[Op]) -> list[Template]:
     """Close ``templates``, and find those that are not as simple as their tasks could be, now that
     their numbers are known. left: the tasks that have something to do."""
+    templates = [template for template in templates if template.numbers]
     for template in templates:
         template.close()
     keys = {t: finished_key(t.task) for t in templates if t.task in left}
@@ -261,71 +327,96 @@ def _differing(
     return [t for t, key in keys.items() if t.task not in left or finished_key(t.task) != key]
 
 
+class TaskCopy:
+    """The numbers of a task that has the blocks of an earlier one, ``source``: for each op of
+    ``numbers`` the one of ``values`` with that index. Equal tasks have the same copy."""
+
+    __slots__ = ("_body", "source", "values")
+
+    def __init__(self, source: Op, body: _Body, values: tuple[float, ...]) -> None:
+        self.source: Final = source
+        self.values: Final = values
+        self._body: Final = body
+
+    @property
+    def numbers(self) -> dict[Op, int]:
+        return self._body.numbers
+
+    def regions(self, task: Op) -> tuple[Block, ...]:
+        """Blocks for it alone, in which its numbers are constants; the header is that of all."""
+        return self.source.regions[0], self._body.copy(task, self.values)
+
+
+def write_out(func: Func) -> None:
+    """Give the tasks of a finished function that are copies blocks with their own numbers."""
+    own = {copy: copy.regions(task) for task, copy in func.copies.items()}
+    for task, copy in func.copies.items():
+        task.regions = own[copy]
+    func.copies.clear()
+
+
 class _Row(NamedTuple):
     """An op of a body that each copy has for itself. args: of all ops so far, its operands; None if
     it has none. number: the index of the number that it is, or -1. block: the number of its block.
-    regions: how many."""
+    """
 
-    code: int
-    type: Type
+    op: Op
     args: Callable[[list[Op]], Any] | None
-    single: bool
-    attr: Any
     number: int
-    loc: Loc
     block: int
-    regions: int
 
 
 class _Body:
     """The body of a task, to be copied with other numbers. Ops in front of its loops that depend
-    neither on numbers nor on the task are those of all copies."""
+    neither on numbers nor on the task are those of all copies. numbers: of each constant that is a
+    number, its index."""
 
     def __init__(self, body: Block, numbers: dict[Op, int]) -> None:
-        """numbers: the index of each constant that is a number."""
+        self.numbers: Final = numbers
+        self._source: Final = body
+        self._common: list[Op] = []
+        self._rows: list[_Row] = []
+
+    def _prepare(self) -> None:
+        body, numbers = self._source, self.numbers
         assert body.owner is not None
         ops = walk(body)
         own = {body.owner, *numbers}
         for op in ops:
             if op.block is not body or op.regions or not own.isdisjoint(op.args):
                 own.add(op)
-        self._order: Final = [None if op in own else op for op in body.ops]
-        self._common: Final = [op for op in self._order if op is not None]
+        self._common = [op for op in body.ops if op not in own]
         blocks = {body: 0}
         places = {body.owner: 0}
         for op in self._common:
             places[op] = len(places)
-        self._rows: Final[list[_Row]] = []
         for op in ops:
             if op not in own:
                 continue
             assert op.block is not None
             args = itemgetter(*[places[a] for a in op.args]) if op.args else None
-            self._rows.append(_Row(
-                op.code, op.type, args, len(op.args) == 1, op.attr, numbers.get(op, -1), op.loc,
-                blocks[op.block], len(op.regions),
-            ))  # fmt: skip
+            self._rows.append(_Row(op, args, numbers.get(op, -1), blocks[op.block]))
             places[op] = len(places)
             for region in op.regions:
                 blocks[region] = len(blocks)
 
-    def copy(self, func: Func, task: Op, values: tuple[float, ...]) -> Block:
-        """A copy for ``task``, with other numbers."""
+    def copy(self, task: Op, values: tuple[float, ...]) -> Block:
+        """A copy for ``task``, with other numbers and the same ids."""
+        if not self._rows:
+            self._prepare()
         made = [task, *self._common]
         body = Block(task)
         blocks = [body]
-        number = func.next_id
-        for code, t, get, single, attr, value, loc, at, regions in self._rows:
+        for old, get, value, at in self._rows:
             block = blocks[at]
-            args = () if get is None else (get(made),) if single else get(made)
-            op = Op(code, t, args, attr if value < 0 else values[value], (), number, block, loc)
-            number += 1
+            args = () if get is None else (get(made),) if len(old.args) == 1 else get(made)
+            attr = old.attr if value < 0 else values[value]
+            op = Op(old.code, old.type, args, attr, (), old.id, block, old.loc)
             block.ops.append(op)
             made.append(op)
-            if regions:
-                op.regions = tuple([Block(op) for _ in range(regions)])
+            if old.regions:
+                op.regions = tuple([Block(op) for _ in old.regions])
                 blocks += op.regions
-        func.next_id = number
-        own = iter(body.ops)
-        body.ops = [op or next(own) for op in self._order]
+        own, common = iter(body.ops), set(self._common)
+        body.ops = [op if op in common else next(own) for op in self._source.ops]
         return body

@@ -14,7 +14,7 @@ from qd_studio.engine.backends.cpu import baseline, first_tier, host, native, re
 from qd_studio.engine.backends.cpu.code import first_code
 from qd_studio.engine.backends.llvm import toolchain
 from qd_studio.engine.backends.llvm.deadline import with_deadline
-from qd_studio.engine.backends.llvm.kernel import KernelText
+from qd_studio.engine.backends.llvm.kernel_text import KernelText, TextSource
 
 pytestmark = pytest.mark.skipif(
     not host.maps_objects(), reason="the baseline compiler is for Linux on x86-64"
@@ -28,7 +28,7 @@ ATTRIBUTES = "\nattributes #0 = { noinline optnone nounwind }\n"
 
 
 def kernel(text, stops=()):
-    return KernelText(text + ATTRIBUTES, (), "f", None, None, tuple(stops))
+    return KernelText(TextSource(text + ATTRIBUTES), (), "f", None, None, tuple(stops))
 
 
 def run(code, memory):

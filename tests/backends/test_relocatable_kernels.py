@@ -284,7 +284,7 @@ def large_job(tmp_path_factory):
 
 def test_a_large_kernel_is_compiled_in_parts_with_the_same_results(large_job):
     job, on_cpu, on_interp = large_job
-    assert len(parts.split(job.text, job.symbols[0])) > 2
+    assert len(parts.split(job.source.whole(), job.symbols[0])) > 2
     np.testing.assert_allclose(on_cpu, on_interp, rtol=1e-6)
 
 
@@ -296,7 +296,7 @@ def test_the_code_of_parts_does_not_depend_on_the_number_of_threads(large_job):
 
 def test_an_error_in_a_part_ends_the_others(large_job):
     job = large_job[0]._replace(threads=4)
-    texts = parts.split(job.text, job.symbols[0])
+    texts = parts.split(job.source.whole(), job.symbols[0])
     with pytest.raises(QuadrantsInternalError, match="LLVM refuses"):
         parts.compile_parts(["nonsense", "more"], job)
     assert len(parts.compile_parts(texts[-1:], job)) == 1

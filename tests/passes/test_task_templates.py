@@ -1,4 +1,4 @@
-"""Tasks that differ in numbers are prepared once; the IR is that of tasks that all are."""
+"""Tasks and loops that differ in numbers are prepared once; the IR is that of all, one by one."""
 
 import random
 
@@ -13,7 +13,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
 from qd_studio.engine.frontend.specialization import ndarray_key
 from qd_studio.engine.ir import codes as C
-from qd_studio.engine.passes import task_templates
+from qd_studio.engine.passes import loop_templates, pipeline, task_templates
 from qd_studio.engine.types import f32, f64, i32
 
 from .random_ir import FLOATS, random_func
@@ -113,18 +113,23 @@ def program():
     IN_PROCESS.clear()
 
 
-@pytest.fixture
-def found(monkeypatch):
-    """Of each compile, the number of templates, of their tasks, and of templates given up."""
+@pytest.fixture(params=["loops", "tasks"])
+def found(request, monkeypatch):
+    """Of each time that alike loops or tasks are made, the number of templates, of their tasks, and
+    of templates given up."""
     counts = []
-    differing = task_templates._differing
+    if request.param == "tasks":
+        monkeypatch.setattr(pipeline, "_LOOPS", 1 << 30)
+    differing = task_templates.differing
 
     def counted(func, cx, templates, left):
         given_up = differing(func, cx, templates, left)
-        counts.append((len(templates), sum(len(t.values) for t in templates), len(given_up)))
+        opened = [t for t in templates if t.numbers]
+        counts.append((len(opened), sum(len(t.values) for t in opened), len(given_up)))
         return given_up
 
-    monkeypatch.setattr(task_templates, "_differing", counted)
+    for module in (loop_templates, task_templates):
+        monkeypatch.setattr(module, "differing", counted)
     return counts
 
 
@@ -137,8 +142,10 @@ def ast_of(kernel, config):
 def finished(func, config, monkeypatch, templates):
     with monkeypatch.context() as patch:
         if not templates:
-            patch.setattr(task_templates, "_templates", lambda func: [])
+            patch.setattr(task_templates, "_templates", lambda func, apart: [])
+            patch.setattr(pipeline, "_LOOPS", 1 << 30)
         passes.run(func, config, BACKEND.pipeline(config), share_tasks=True)
+    task_templates.write_out(func)
     for region in {region for task in func.body.ops for region in task.regions}:
         consts = [op for op in region.ops if op.code == C.CONST]
         first = [op.code for op in region.ops[: len(consts)]]
@@ -166,8 +173,6 @@ def test_the_ir_is_that_of_tasks_that_are_all_prepared(kernel, fast_math, found,
     for threads in (1, 4):
         config = CompileConfig(fast_math=fast_math, cpu_max_num_threads=threads)
         once = finished(ast_of(kernel, config), config, monkeypatch, True)
-        ids = [op.id for op in {op for task in once.body.ops for op in ir.walk(task.regions[1])}]
-        assert len(set(ids)) == len(ids)
         every = finished(ast_of(kernel, config), config, monkeypatch, False)
         once, every = without_equal(once), without_equal(every)
         ir.verify(once)
@@ -212,7 +217,8 @@ def copies(seed, ops):
 
 @pytest.mark.parametrize("first", range(0, 80, 20))
 def test_random_tasks(first, found, monkeypatch):
-    monkeypatch.setattr(task_templates, "_MANY", 2)
+    for module in (loop_templates, task_templates):
+        monkeypatch.setattr(module, "MANY", 2)
     for seed in range(first, first + 20):
         config = CompileConfig(cpu_max_num_threads=1 + seed % 4, fast_math=seed % 3 > 0)
         once = without_equal(finished(copies(seed, 40), config, monkeypatch, True))

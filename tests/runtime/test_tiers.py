@@ -14,6 +14,7 @@ from qd_studio.engine.backends.cpu import background, baseline, first_tier, host
 from qd_studio.engine.backends.cpu.code import CodeJob, full_code
 from qd_studio.engine.backends.cpu.executable import CpuExecutable
 from qd_studio.engine.backends.llvm import toolchain
+from qd_studio.engine.backends.llvm.kernel_text import TextSource
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.runtime.compile import compile_kernel
 
@@ -194,13 +195,13 @@ def nested(a: qd.types.ndarray(qd.i32, 1), n: qd.i32):
 
 def test_short_loops_do_not_look_at_the_clock(tiered, monkeypatch):
     weights = []
-    make = first_tier._code
+    make = first_tier.tier_code
 
     def noted(kernel, *others):
         weights.extend(weight for _, weight in kernel.stops)
         return make(kernel, *others)
 
-    monkeypatch.setattr(first_tier, "_code", noted)
+    monkeypatch.setattr(first_tier, "tier_code", noted)
     a = np.zeros(5, np.int32)
     nested(a, 3)
     # Of the outer loop, over j, of 1,000 iterations, in the branch, of unknown length.
@@ -409,7 +410,7 @@ def test_what_a_capture_reports_is_full_code():
 
 
 def job(text="define i32 @k(ptr %kernarg) {\n  ret i32 0\n}\n"):
-    return CodeJob(text, ("k",), toolchain.host_target(), 2, "whole", False)
+    return CodeJob(TextSource(text), ("k",), toolchain.host_target(), 2, "whole", False)
 
 
 def settled(pending, seconds=60.0):

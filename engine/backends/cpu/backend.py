@@ -71,11 +71,11 @@ class CpuBackend(HostBackend):
         level = config.external_optimization_level if config.opt_level else 0
         passes = pipeline(func, level)
         job = CodeJob(
-            kernel.text, (kernel.symbol,), target, level, passes, config.debug,
+            kernel.source, (kernel.symbol,), target, level, passes, config.debug,
             config.num_compile_threads,
         )  # fmt: skip
         first: FirstCode | None = None
-        if cache.tiered and level and (config.tiered != "exact" or FAST not in kernel.text):
+        if cache.tiered and level and (config.tiered != "exact" or FAST not in kernel.source.text):
             from .first_tier import first_tier
 
             first = first_tier(func, kernel, job, cache)
@@ -83,28 +83,35 @@ class CpuBackend(HostBackend):
             first = _begun(job)
         code = b"" if first else full_code(job)
         artifact = Artifact(
-            self.name, target, kernel.meta, {"llvm_ir": kernel.text}, code,
-            {"llvm_ir": kernel.ids},
+            self.name, target, kernel.meta, None, code, None,
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm"},
             facts={"symbol": kernel.symbol, "layout": kernel.layout,
                    "threads": threads},
         )  # fmt: skip
         if first is not None:
             artifact.first, artifact.later = first, first.pending.finish
-        text, lines, remarks = kernel.text, artifact.lines, artifact.remarks
+        lines, remarks = artifact.lines, artifact.remarks
         made: list[LaterTexts] = []
+
+        def text() -> str:
+            lines["llvm_ir"] = kernel.ids
+            return kernel.text
 
         def later() -> LaterTexts:
             if not made:
                 from ..llvm.lines import LaterTexts
 
                 machine = toolchain.machine(target, level)
-                made.append(LaterTexts(text, lines, lambda: machine, level, passes, remarks))
+                made.append(LaterTexts(text(), lines, lambda: machine, level, passes, remarks))
             return made[0]
 
         artifact.lazy.update(
-            llvm_ir_optimized=lambda: later().optimised(), asm=lambda: later().assembly()
+            llvm_ir=text,
+            llvm_ir_optimized=lambda: later().optimised(),
+            asm=lambda: later().assembly(),
         )
+        if first is None or not kernel.source.copies:  # else few look at it
+            artifact.text("llvm_ir")
         return artifact
 
     def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> CpuExecutable:

@@ -51,7 +51,7 @@ class Pending:
     """
 
     def __init__(self, job: Job) -> None:
-        self.estimate: Final = _FIXED + _PER_LINE * job.text.count("\n")
+        self.estimate: Final = _FIXED + _PER_LINE * job.lines
         self.spent = 0.0
         self.lost = False
         self.here = False

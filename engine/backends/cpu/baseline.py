@@ -37,7 +37,7 @@ from .baseline_ops import INLINED, OPS
 from .relocatable import Parts, address_of, room
 
 if TYPE_CHECKING:
-    from ..llvm.kernel import KernelText, TaskBody
+    from ..llvm.kernel_text import KernelText, TaskBody
 
 __all__ = ["Unsupported", "compile_first", "compile_functions"]
 
@@ -359,30 +359,30 @@ def compile_first(kernel: KernelText, late: int) -> Parts:
     late: the address of ``qd_late``, which the code holds, as others of this process. Raises
     `Unsupported`.
     """
-    return _checked(kernel.text, kernel.bodies, kernel.stops, late, (kernel.symbol,))
+    lines, stops, bodies = kernel.first()
+    return _checked(lines, bodies, stops, late, (kernel.symbol,))
 
 
 def compile_functions(module: str, symbols: Sequence[str]) -> Parts:
     """The code of a module without kernels. symbols: functions that are called from
     outside. Raises `Unsupported`."""
-    return _checked(module, (), (), 0, symbols)
+    return _checked(module.split("\n"), (), (), 0, symbols)
 
 
 def _checked(
-    module: str, bodies: Sequence[TaskBody], stops: Sequence[tuple[int, int]], late: int,
+    lines: list[str], bodies: Sequence[TaskBody], stops: Sequence[tuple[int, int]], late: int,
     symbols: Sequence[str],
 ) -> Parts:  # fmt: skip
     try:
-        return _compiled(module, bodies, stops, late, symbols)
+        return _compiled(lines, bodies, stops, late, symbols)
     except (KeyError, IndexError, ValueError, OverflowError, struct.error) as error:
         raise Unsupported(f"text of an unknown form: {error!r}") from None
 
 
 def _compiled(
-    module: str, kernel_bodies: Sequence[TaskBody], kernel_stops: Sequence[tuple[int, int]],
+    lines: list[str], kernel_bodies: Sequence[TaskBody], kernel_stops: Sequence[tuple[int, int]],
     late: int, symbols: Sequence[str],
 ) -> Parts:  # fmt: skip
-    lines = module.split("\n")
     code = bytearray()
     links: list[tuple[int, str]] = []
     where: dict[str, int] = {}

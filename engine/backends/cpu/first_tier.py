@@ -44,10 +44,10 @@ from .executable import CpuExecutable
 from .relocatable import Parts
 
 if TYPE_CHECKING:
-    from ..llvm.kernel import KernelText
+    from ..llvm.kernel_text import KernelText
     from ..tiers import FirstCode
 
-__all__ = ["FirstTier", "TieredExecutable", "first_tier"]
+__all__ = ["FirstTier", "TieredExecutable", "first_tier", "tier_code"]
 
 _COPIED: Final = 16 << 20
 """The most bytes that are copied before a launch: some milliseconds."""
@@ -81,10 +81,10 @@ def first_tier(
     if pending is None:
         return None
     late = native.first_native(cache).late
-    return FirstTier(_code(kernel, late, job.target), pending, kernel.symbol)
+    return FirstTier(tier_code(kernel, late, job.target), pending, kernel.symbol)
 
 
-def _code(kernel: KernelText, late: int, target: Target) -> bytes | Parts:
+def tier_code(kernel: KernelText, late: int, target: Target) -> bytes | Parts:
     """First-tier code, made without LLVM where that can be."""
     if host.maps_objects():
         from .baseline import Unsupported, compile_first

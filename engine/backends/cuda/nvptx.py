@@ -109,6 +109,11 @@ class FullJob(NamedTuple):
     arch: str
     level: int
 
+    @property
+    def lines(self) -> int:
+        """See `tiers.Job`."""
+        return self.text.count("\n")
+
     def make(self) -> bytes:
         return make_ptx(*self, alone=True).encode()
 

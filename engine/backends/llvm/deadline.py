@@ -28,24 +28,17 @@ a constant. Code generation takes 0.8 of the time then (the sample kernels, geom
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from ..kernarg.abi import LATE
 from . import text
-from .text import NUMBER
 
 if TYPE_CHECKING:
-    from .alike import Shared
-    from .kernel import KernelText, TaskBody
+    from .kernel_text import KernelText, TaskBody
 
 __all__ = ["quick", "with_deadline"]
 
 _BODY: Final = re.compile(r"(  call void @[\w.$-]+\.body)\(")
-_TASK: Final = re.compile(r", ptr @([\w.$-]+),")
-_PLACE: Final = "@qd.number"
-"""The variables of the numbers of tasks that share their code; the entry function sets them."""
 _LATE: Final = "qd.late"
 """The block in which the entry function of a launch that is late ends."""
 _FROM: Final = re.compile(r" %([\w.$-]+) \]")
@@ -68,19 +61,17 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
 
     The kernel calls no real function and takes no time stamps.
     """
-    lines = kernel.text.split("\n")
-    heads = {body.line: body for body in kernel.bodies}
-    middle = {_signature(body.name) for body in kernel.bodies if body.chunked}
+    lines, at_stops, bodies = kernel.first()
+    heads = {body.line: body for body in bodies}
+    middle = {_signature(body.name) for body in bodies if body.chunked}
     out: list[str] = []
     # Blocks that were split -> the name of their last part, which phi nodes have to refer to.
     last: dict[str, str] = {}
-    shared = _shared(kernel.bodies, lines)
-    stops = iter([*kernel.stops, (-1, 0)])
+    stops = iter([*at_stops, (-1, 0)])
     at, weight = next(stops)
     block, left_out, in_entry = "", False, False
     loads: list[str] = []
-    for number in chain.from_iterable(_of_own(kernel.bodies, len(lines))):
-        line = lines[number]
+    for number, line in enumerate(lines):
         if left_out:
             left_out = line != "}"
             continue
@@ -105,13 +96,11 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
             if left_out:
                 continue
             if body is not None:
-                line, loads = _merged(body), [*body.loads, *_number_loads(body)]
+                line, loads = _merged(body), body.loads
         elif line.endswith(":") and not line.startswith((" ", ";")):
             block = line[:-1]
         elif line.startswith("  call void @") and (call := _BODY.match(line)) is not None:
             line = f"{call[1]}(ptr %kernarg)"
-        elif shared and line.startswith("  call void %parallel("):
-            line = _shared_call(line, shared)
         out.append(line)
         if in_entry and line == "}":
             out[-1:] = [f"{_LATE}:", f"  ret i32 {LATE}", line]
@@ -123,56 +112,7 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
                 *loads,
             ]
             loads = []
-    most = max([len(numbers) for _, numbers in shared.values()], default=0)
-    out += [f"{_PLACE}{i} = internal global i64 0, align 8" for i in range(most)]
     return "\n".join(out)
-
-
-_Shared = dict[str, tuple["Shared", tuple[str, ...]]]
-"""By task that shares its code: that code, and its numbers; see `alike`."""
-
-
-def _shared(bodies: Sequence[TaskBody], lines: list[str]) -> _Shared:
-    """The tasks that share code; puts that into ``lines`` in the place of the first one's."""
-    found: _Shared = {}
-    for body in bodies:
-        code = body.shared
-        if code is not None:
-            found[body.name] = code, body.numbers
-            if code.name == body.name:
-                begin = body.line + 2
-                lines[begin : begin + len(code.lines)] = code.lines
-    return found
-
-
-def _number_loads(body: TaskBody) -> list[str]:
-    """Lines that load the numbers of a task that shares its code."""
-    types = body.shared.types if body.shared is not None else []
-    return [f"  {NUMBER}{i} = load {ty}, ptr {_PLACE}{i}, align 8" for i, ty in enumerate(types)]
-
-
-def _of_own(bodies: Sequence[TaskBody], count: int) -> list[range]:
-    """The lines of a text of ``count`` lines without tasks whose code is that of another."""
-    found: list[range] = []
-    begin = 0
-    for body in bodies:
-        if body.shared is not None and body.shared.name != body.name:
-            found.append(range(begin, body.line - 2))  # nor the lines that introduce it
-            begin = body.end
-    return [*found, range(begin, count)]
-
-
-def _shared_call(line: str, shared: _Shared) -> str:
-    """``line``, which runs a task; with shared code, after lines that store the task's numbers."""
-    task = _TASK.search(line)
-    if task is None or task[1] not in shared:
-        return line
-    code, numbers = shared[task[1]]
-    stores = [
-        f"  store {ty} {number}, ptr {_PLACE}{i}, align 8\n"
-        for i, (ty, number) in enumerate(zip(code.types, numbers, strict=True))
-    ]
-    return "".join([*stores, line.replace(f"@{task[1]},", f"@{code.name},")])
 
 
 def _signature(name: str) -> str:

@@ -15,10 +15,8 @@ a function that is never inlined is the strongest form of that fact LLVM knows.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ...ir import Block, Callee, Func, Op, walk
@@ -30,45 +28,15 @@ from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, Slot
+from .kernel_text import Call, Copy, KernelText, TaskBody, TextSource
 from .memory_ops import memset
-from .text import PLAIN, SIZE, VALUE, BodyText, body_text, name_of, result_of
+from .overlap import overlap_check, overlap_table
+from .text import PLAIN, VALUE, name_of, result_of
 
 if TYPE_CHECKING:
-    from .alike import Described, Patterns, Shared
+    from .alike import Described, Kind, Kinds
 
-__all__ = ["KernelText", "TaskBody", "lower_kernel"]
-
-
-class TaskBody(NamedTuple):
-    """A task's body in the text. line: where it begins. end: the line after it and the function
-    that the thread pool runs, if it is ``chunked``. name: of that function. loads: lines that load
-    its arguments from the buffer. shared: its first-tier code, which others have, too. numbers: its
-    own in there, as operands."""
-
-    line: int
-    end: int
-    name: str
-    loads: list[str]
-    chunked: bool
-    shared: Shared | None = None
-    numbers: tuple[str, ...] = ()
-
-
-class KernelText(NamedTuple):
-    """A kernel as LLVM IR.
-
-    ids: for each line the id of its op, -1 for none. symbol: the entry function. stops, bodies: see
-    `deadline.with_deadline`.
-    """
-
-    text: str
-    ids: tuple[int, ...]
-    symbol: str
-    meta: KernelMeta
-    layout: abi.ArgumentLayout
-    stops: tuple[tuple[int, int], ...] = ()
-    bodies: tuple[TaskBody, ...] = ()
-
+__all__ = ["KernelText", "lower_kernel"]
 
 _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 1
 _WIDTH: Final = '"prefer-vector-width"'
@@ -107,6 +75,16 @@ class _TaskCode(NamedTuple):
     asserts: bool
 
 
+class _Functions(NamedTuple):
+    """The text of the functions of a task, as that of a module; see `_Module`."""
+
+    lines: list[str]
+    ids: list[int]
+    stops: list[tuple[int, int]]
+    body: TaskBody
+    code: _TaskCode
+
+
 class _Kernel:
     """Emits the tasks of one kernel and its entry function."""
 
@@ -124,12 +102,17 @@ class _Kernel:
         self.symbol: Final = name_of(func.name, "kernel")
         self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
-        self.made: Final[dict[Block, _TaskCode]] = {}
-        self.patterns: Patterns | None = None
+        self.made: Final[dict[object, _TaskCode]] = {}
+        self.kinds: Kinds | None = None
         if len(func.tasks()) >= _MANY:
-            from .alike import Patterns
+            from .alike import Kinds
 
-            self.patterns = Patterns(func, self.state, self.bodies)
+            self.kinds = Kinds(func)
+        self.copies: list[Copy] = []
+        self.numbers: Final[dict[str, tuple[str, tuple[str, ...]]]] = {}
+        """Of tasks that are alike, the task with the first-tier code and the own numbers."""
+        self.calls: Final[list[tuple[int, str]]] = []
+        """Lines of the entry function that run a task."""
         self.labels: Final = labels_of(func)
         self.known: Final[dict[tuple[object, ...], str]] = {}
         """Operands of values that headers have computed on every way to the current one."""
@@ -153,9 +136,11 @@ class _Kernel:
         attr = op.attr
         name = f"{self.symbol}_kernel_{index}_{attr.kind}"
         what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
-        code = self.made.get(self.func.repeats.get(op, op).regions[1])
+        func = self.func
+        made = func.copies.get(op) or func.repeats.get(op, op).regions[1]
+        code = self.made.get(made)
         if code is None:
-            code = self.made[op.regions[1]] = self._code(index, op, name, what)
+            code = self.made[made] = self._code(index, op, name, what)
             self.tasks.append(code.meta)
         else:
             self.module.add(["", f"{what}, the code of {code.meta.name}"], [-1, op.id])
@@ -181,10 +166,80 @@ class _Kernel:
     def _code(self, index: int, op: Op, name: str, what: str) -> _TaskCode:
         """The functions of a task. Equal tasks, which have the same blocks (see
         `passes.share_tasks`), share them."""
-        attr, ops = op.attr, walk(op.regions[1])
-        chunked = attr.kind != "serial" and attr.unit == "chunk"
-        text = self._text(index, op, ops, name, chunked)
-        body, head, lines, ids = text.body, text.head, text.lines, text.ids
+        chunked = op.attr.kind != "serial" and op.attr.unit == "chunk"
+        like = self.kinds.describe(op) if chunked and self.kinds is not None else None
+        if like is not None:
+            kind = like.kind
+            if kind.code is None:
+                kind.code = self._first(kind, like, index, name, what)
+                return kind.code
+            if not kind.closed:
+                return self._copy(kind, like, op, name, what)
+        if op in self.func.copies:
+            op.regions = self.func.copies[op].regions(op)
+        return self._add(self._functions(index, op, name, what, chunked))
+
+    def _first(self, kind: Kind, like: Described, index: int, name: str, what: str) -> _TaskCode:
+        """The functions of the first task of a kind."""
+        task, properties = like.task, self.state.properties
+        before = len(properties)
+        kind.begin(like, index, name, len(self.bodies))
+        assert self.kinds is not None
+        if task in self.kinds.sources:  # there is a second one
+            made = self._marked(kind)
+            if len(properties) == before:
+                self._open(kind, made)
+                lines = kind.filled(name, what, like.texts).split("\n")
+                body = made.body._replace(name=name, shared=kind.shared())
+                code = made.code._replace(meta=made.code.meta._replace(name=name))
+                return self._add(made._replace(lines=lines, body=body, code=code))
+            del properties[before:]
+        made = self._functions(index, task, name, what, True)
+        kind.closed = len(properties) > before  # metadata of its own
+        return self._add(made)
+
+    def _marked(self, kind: Kind) -> _Functions:
+        """The functions of the first task of a kind, with marks."""
+        from .alike import NAME, WHAT
+
+        return self._functions(kind.index, kind.like.task, NAME, WHAT, True, kind.like)
+
+    def _open(self, kind: Kind, marked: _Functions) -> None:
+        """Make the pattern of the tasks of a kind, since there is a second one."""
+        assert self.kinds is not None
+        kind.open(self.kinds.patterns, marked.lines, marked.ids)
+        self.numbers[kind.name] = kind.name, kind.like.texts
+
+    def _copy(self, kind: Kind, like: Described, op: Op, name: str, what: str) -> _TaskCode:
+        """The functions of another task of a kind."""
+        if not kind.opened:
+            self._open(kind, self._marked(kind))
+            self.bodies[kind.body] = self.bodies[kind.body]._replace(shared=kind.shared())
+        words = name, what, *like.texts
+        self.copies.append((len(self.module.lines), kind.number, words, like.ids))
+        self.numbers[name] = kind.name, like.texts
+        code = kind.code
+        assert code is not None
+        attr = op.attr
+        return code._replace(meta=code.meta._replace(
+            name=name, loop_name=attr.loop_name, loc=op.loc, trip=attr.trip,
+            predicate=attr.predicate,
+        ))  # fmt: skip
+
+    def _add(self, made: _Functions) -> _TaskCode:
+        """Put the functions of a task into the text."""
+        at = len(self.module.lines)
+        self.bodies.append(made.body._replace(line=at + made.body.line))
+        self.module.add(made.lines, made.ids, made.stops)
+        return made.code
+
+    def _functions(
+        self, index: int, op: Op, name: str, what: str, chunked: bool,
+        like: Described | None = None,
+    ) -> _Functions:  # fmt: skip
+        """The functions of a task. like: it, if they are to be a pattern."""
+        ops = walk(op.regions[1])
+        body = self._emitted(index, op, ops, chunked, like)
         numbers = ["i32 noundef %chunk"] if chunked else []
         if chunked and body.stacks is not None:
             numbers.append("i32 noundef %thread")
@@ -192,35 +247,27 @@ class _Kernel:
         declared = [*numbers, *(s.declaration for s in slots)]
         if body.spans:
             self._outline(body, name, declared)
-            head, lines, ids = body.head, body.lines, body.ids
         loads = [line for slot in slots for line in slot.load()]
-        at = len(self.module.lines) + 2
         attributes = "#1" if _WIDTH in self.attributes else f"#1{_wide(ops)}"
         params = ", ".join(["ptr noalias noundef align 64 %kernarg", *declared])
         start = f"define internal void @{name}.body({params}) {attributes} {{"
-        self.module.add(["", what, start, "entry:", *head])
-        self.module.add(lines, ids, body.stops)
+        module = _Module()
+        module.add(["", what, start, "entry:", *body.head])
+        module.add(body.lines, body.ids, body.stops)
         for label, more in body.tail.items():
-            self.module.add([f"{label}:", *more])
-        self.module.add(["stop:", "  ret void", "}"])
+            module.add([f"{label}:", *more])
+        module.add(["stop:", "  ret void", "}"])
         passed = [text.replace("noundef ", "") for text in numbers]
         call = ", ".join(["ptr %kernarg", *passed, *(f"{s.type} %{s.name}" for s in slots)])
         if chunked:
             params = "ptr %kernarg, i32 %chunk, i32 %thread"
-            self.module.add([
+            module.add([
                 "", f"define internal void @{name}({params}) {PLAIN}", *loads,
                 f"  call void @{name}.body({call})", "  ret void", "}",
             ])  # fmt: skip
-        end = len(self.module.lines)
-        self.bodies.append(TaskBody(at, end, name, loads, chunked, text.shared, text.numbers))
-        return _TaskCode(task_meta(name, op, ops), chunked, call, slots, body.asserts)
-
-    def _text(self, index: int, op: Op, ops: list[Op], name: str, chunked: bool) -> BodyText:
-        """The text of a task's body, which holds ``ops``."""
-        emitted = partial(self._emitted, index, op, ops, chunked)
-        if chunked and self.patterns is not None:
-            return self.patterns.text(op, ops, name, emitted)
-        return body_text(emitted(None))
+        code = _TaskCode(task_meta(name, op, ops), chunked, call, slots, body.asserts)
+        where = TaskBody(2, name, loads, chunked)
+        return _Functions(module.lines, module.ids, module.stops, where, code)
 
     def _emitted(
         self, index: int, op: Op, ops: list[Op], chunked: bool, like: Described | None
@@ -316,6 +363,7 @@ class _Kernel:
         begin, end = (entry.v[b.id] for b in header.ops[-1].args)
         entry.op_id = op.id
         pool = entry.param("parallel", "ptr", abi.PARALLEL)
+        self.calls.append((len(entry.lines), name))
         entry.line(f"call void {pool}(ptr %kernarg, ptr @{name}, i32 {begin}, i32 {end})")
 
     def _header(self, header: Block) -> None:
@@ -356,7 +404,7 @@ class _Kernel:
         # Fields do not overlap each other.
         checks = func.noalias and written and len(arrays) > 1 and "ndarray" in kinds
         if checks:
-            head += self._overlap_check(arrays, set(written))
+            head += overlap_check()
         if state.fails:
             head.append("  store i64 0, ptr %kernarg, align 8")
         if func.global_tmp_size:
@@ -370,11 +418,15 @@ class _Kernel:
         module = _Module()
         module.add([f"; kernel {func.name}", f'source_filename = "{self.symbol}"'])
         if checks:
-            module.add(["", self._overlap_table(arrays, set(written))])
+            module.add(["", overlap_table(func, state.layout, arrays, state.written)])
         module.add(
             ["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %kernarg) {PLAIN}"]
         )
         module.add([*head, *entry.head])
+        calls = [
+            Call(len(module.lines) + line, name, *self.numbers[name])
+            for line, name in self.calls if name in self.numbers
+        ]  # fmt: skip
         module.add(entry.lines, entry.ids, entry.stops)
         if self.labels:
             from .regions import no_yield
@@ -385,7 +437,9 @@ class _Kernel:
             module.add(["failed:", f"  ret i32 {abi.ASSERTED}"])
         module.add(["}"])
         at = len(module.lines)
-        bodies = [body._replace(line=body.line + at, end=body.end + at) for body in self.bodies]
+        bodies = [body._replace(line=body.line + at) for body in self.bodies]
+        copies = tuple([(line + at, kind, texts, ids) for line, kind, texts, ids in self.copies])
+        patterns = self.kinds.patterns if self.kinds is not None else []
         module.add(self.module.lines, self.module.ids, self.module.stops)
         self._tail(module)
         meta = KernelMeta(
@@ -393,44 +447,13 @@ class _Kernel:
             state.seeded, tuple(self.tasks), tuple(state.asserts), tuple(state.prints),
             tuple(state.reports), self.timed, func.graph, flow_of(func), self.labels,
         )  # fmt: skip
-        return KernelText(
-            "\n".join(module.lines) + "\n", tuple(module.ids), self.symbol, meta, state.layout,
-            tuple(module.stops), tuple(bodies),
+        source = TextSource(
+            "\n".join(module.lines) + "\n", tuple([pattern for pattern, _ in patterns]), copies
         )  # fmt: skip
-
-    def _overlap_check(self, arrays: list[int], written: set[int]) -> list[str]:
-        return [
-            f"  %overlap.at = getelementptr inbounds i8, ptr %kernarg, i64 {abi.OVERLAP}",
-            "  %overlap = load ptr, ptr %overlap.at, align 8, !invariant.load !0",
-            "  %overlaps = call i32 %overlap(ptr %kernarg, ptr @arrays)",
-            "  %bad = icmp ne i32 %overlaps, 0",
-            "  br i1 %bad, label %overlapping, label %run",
-            "overlapping:",
-            f"  ret i32 {abi.OVERLAPPED}",
-            "run:",
-        ]
-
-    def _overlap_table(self, arrays: list[int], written: set[int]) -> str:
-        """The count, then for each array: offset of its slots, of its extents, ndim, size, flags.
-
-        size: bytes of one element; of a field (which has ndim 0) bytes from its base to its end.
-        flags: 1 is written, 2 is a field. Gradients have the extents of their array and are written
-        with it.
-        """
-        rows: list[int] = []
-        for i in arrays:
-            p = self.func.params[i]
-            at = self.state.layout.params[i]
-            flags = int(i in written)
-            size = SIZE[p.dtype.name]
-            if p.layout is not None:
-                rows += [at, 0, 0, size * p.layout.span, flags + 2]
-                continue
-            extents = at + 8 * (1 + p.needs_grad)
-            for data in range(1 + p.needs_grad):
-                rows += [at + 8 * data, extents, p.ndim, size * math.prod(p.element_shape), flags]
-        values = ", ".join(f"i64 {n}" for n in (len(rows) // 5, *rows))
-        return f"@arrays = private unnamed_addr constant [{len(rows) + 1} x i64] [{values}]"
+        return KernelText(
+            source, module.ids, self.symbol, meta, state.layout, module.stops, bodies, calls,
+            [ids for _, ids in patterns],
+        )  # fmt: skip
 
     def _tail(self, module: _Module) -> None:
         state = self.state

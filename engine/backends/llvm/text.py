@@ -12,11 +12,10 @@ from ...named_tuple import NamedTuple
 from ...types import DataType, Type, f16, f32
 
 if TYPE_CHECKING:
-    from .alike import Shared
     from .emitter import Emitter
 
-__all__ = ["FAST", "FTZ", "MEMORY", "NUMBER", "ORDERED", "PLAIN", "PRODUCT", "SIZE", "START",
-           "VALUE", "BodyText", "Slot", "body_text", "constant", "declared_call", "name_of",
+__all__ = ["FAST", "FTZ", "MEMORY", "NUMBER", "ORDERED", "PLACE", "PLAIN", "PRODUCT", "SIZE",
+           "START", "VALUE", "Slot", "constant", "declared_call", "name_of",
            "names_of", "result_of"]  # fmt: skip
 
 _INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
@@ -39,6 +38,8 @@ chunk."""
 
 NUMBER: Final = "%qd.number"
 """The name, before its place, of a number that first-tier code of tasks that are alike loads."""
+PLACE: Final = "@qd.number"
+"""The variables of these numbers; the entry function sets them."""
 
 PRODUCT: Final = ", a product in tiles"
 """The end of the line above such a task in the text for a GPU."""
@@ -152,20 +153,3 @@ class Slot(NamedTuple):
             known = extents if "range(" in self.attributes else ""
             lines.append(f"  %{name} = load {ty}, {at}{known}")
         return lines
-
-
-class BodyText(NamedTuple):
-    """The text of a task's body. body: the emitter of it, or of one that is alike. head, lines,
-    ids: see `Statements`. shared, numbers: see `kernel.TaskBody`."""
-
-    body: Emitter
-    head: list[str]
-    lines: list[str]
-    ids: list[int]
-    shared: Shared | None = None
-    numbers: tuple[str, ...] = ()
-
-
-def body_text(body: Emitter) -> BodyText:
-    """The text that an emitter has written."""
-    return BodyText(body, body.head, body.lines, body.ids)

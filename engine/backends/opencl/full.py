@@ -46,6 +46,11 @@ class BinaryJob(NamedTuple):
     size: int
     tasks: tuple[tuple[Any, ...], ...]
 
+    @property
+    def lines(self) -> int:
+        """See `tiers.Job`."""
+        return self.text.count("\n")
+
     def make(self) -> bytes:
         one = hardware.chosen(self.place)
         if _identity(one) != self.identity:
