@@ -102,7 +102,7 @@ def _templates(func: Func) -> list[_Template]:
     order = func.body.ops
     if func.callees or any(op.code != C.OFFLOADED for op in order):
         return []
-    opened = len(order) >= _MANY and func.autodiff == "none"
+    opened = len(order) >= _MANY
     alike: dict[tuple[object, ...], list[_Task]] = {}
     for task in order if opened else similar(order):
         found = _described(task, opened)
