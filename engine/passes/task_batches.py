@@ -7,8 +7,8 @@ with the same opcodes come one after the other: for most passes there is nothing
 
 The result is the same, but for the ids of new ops: passes look at other tasks only for what these
 load from global temporaries, and for how many draw random numbers. Tasks with global temporaries
-are one batch, in their order. All tasks are one in a kernel with random numbers, graph regions,
-real functions or derivatives, and in one that an instrument observes, for which a pass runs once.
+are one batch, in their order. All tasks are one in a kernel with random numbers, graph regions or
+real functions, and in one that an instrument observes, for which a pass runs once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def in_batches(func: Func, prepare: Callable[[], None]) -> None:
 def _batches(func: Func) -> list[list[Op]]:
     """The tasks by batch; one batch where they have to stay together."""
     order = func.body.ops
-    if func.callees or func.autodiff != "none" or any(op.code != C.OFFLOADED for op in order):
+    if func.callees or any(op.code != C.OFFLOADED for op in order):
         return [order]
     codes = [bytes([op.code for region in task.regions for op in walk(region)]) for task in order]
     few = sum(map(len, codes)) <= 2 * _OPS

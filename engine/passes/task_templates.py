@@ -127,7 +127,7 @@ def _templates(func: Func, apart: Collection[Op]) -> list[Template]:
     order = [task for task in func.body.ops if task not in apart]
     if func.callees or any(op.code != C.OFFLOADED for op in order):
         return []
-    opened = len(order) >= MANY and func.autodiff == "none"
+    opened = len(order) >= MANY
     alike: dict[tuple[object, ...], list[Alike]] = {}
     for task in order if opened else similar(order):
         found = described(task, opened)

@@ -46,14 +46,31 @@ def drawn(x: F32, y: F32, n: I32):
             x[i] = qd.random(qd.f32) + k
 
 
+@qd.kernel
+def differentiated(x: F32, y: F32, n: I32):
+    for k in qd.static(range(12)):
+        for i in x:
+            y[i] += x[i] * x[i] * (0.25 * k + 0.1)
+        for i in range(n.shape[0] - k % 3):
+            a = x[i]
+            for t in range(n[i] + k % 2):
+                a = qd.sin(a) * (0.3 * k + 0.2)
+                if a > 0.5 * k:
+                    y[t] += a * a
+            y[i] += a
+
+
 def prepared(kernel):
-    config = CompileConfig(cpu_max_num_threads=4)
-    floats, ints = ndarray_key(qd.f32, 1), ndarray_key(qd.i32, 1)
+    config = CompileConfig(cpu_max_num_threads=4, ad_stack_experimental_enabled=True)
+    floats = ndarray_key(qd.f32, 1, needs_grad=kernel is differentiated.grad)
+    ints = ndarray_key(qd.i32, 1)
     func = build.build(kernel.decl, (floats, floats, ints), config).func
     return passes.run(func, config, BACKEND.pipeline(config), share_tasks=True)
 
 
-@pytest.mark.parametrize(("kernel", "batches"), [(several, 37), (carried, 7), (drawn, 1)])
+@pytest.mark.parametrize(("kernel", "batches"), [
+    (several, 37), (carried, 7), (drawn, 1), (differentiated.grad, 24),
+])  # fmt: skip
 def test_the_ir_is_that_of_one_batch(kernel, batches, monkeypatch):
     qd.init(arch=qd.cpu)
     sizes = []

@@ -102,7 +102,24 @@ def unread(x: F32, y: F32, z: F64):
         y[i] = x[i] * 0.3
 
 
-KERNELS = [simple, nested, meeting, stored, special, drawn, unread]
+@qd.kernel
+def differentiated(x: F32, y: F32, z: F64):
+    """Loops of which some need adstacks in the gradient: these stay on their own."""
+    for k in qd.static(range(32)):
+        for i in x:
+            y[i] += x[i] * x[i] * (k + 0.3)
+        for i in x:
+            if x[i] > k + 0.1:
+                y[0] += qd.exp(x[i] * (k + 0.7))
+    for k in qd.static(range(4)):
+        for i in x:
+            a = x[i]
+            for _ in range(4):
+                a = qd.sin(a) * (k + 0.4)
+            z[i] += qd.f64(a)
+
+
+KERNELS = [simple, nested, meeting, stored, special, drawn, unread, differentiated.grad]
 
 
 @pytest.fixture(autouse=True)
@@ -134,8 +151,9 @@ def found(request, monkeypatch):
 
 
 def ast_of(kernel, config):
-    array = ndarray_key(qd.f32, 1)
-    keys = (array, array, ndarray_key(qd.f64, 1))
+    grad = kernel is differentiated.grad
+    array = ndarray_key(qd.f32, 1, needs_grad=grad)
+    keys = (array, array, ndarray_key(qd.f64, 1, needs_grad=grad))
     return build.build(kernel.decl, keys, config).func
 
 

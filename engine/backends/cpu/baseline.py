@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Unsupported", "compile_first", "compile_functions"]
 
-_SLOTS: Final = 1 << 18
-"""The most bytes of a function's slots: a thread may have a stack of a megabyte."""
+_SLOTS: Final = 1 << 20
+"""The most bytes of a function's slots. LLVM's code for as many values has as large a frame."""
 _FEW: Final = 128
 """Lines of a function with at most a kilobyte of slots."""
 _REGISTERS: Final = (7, 6, 2, 1)
@@ -65,7 +65,9 @@ _CALL: Final = re.compile(
     r"  (?:%\S+ = )?call (?:(?:nnan|ninf|reassoc|nsz|arcp|contract|afn|zeroext) )*(\w+) "
     r"(?:(%[\w.$-]+|@[\w.$-]+)|inttoptr \(i64 (\d+) to ptr\))\((.*)\)$"
 )
-_DEFINE: Final = re.compile(r"define (?:internal |zeroext )?\w+ @([\w.$-]+)\((?:([^()]*)\) )?")
+_DEFINE: Final = re.compile(
+    r"define (?:internal |zeroext )?\w+ @([\w.$-]+)\(((?:[^()]++|\([^()]*+\))*+)\) "
+)
 _TABLE: Final = re.compile(r"@([\w.$-]+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\]$")
 _VARIABLE: Final = re.compile(r"@([\w.$-]+) = internal global i64 0, align 8$")
 _OTHER: Final = ("declare ", "attributes ", "source_filename ")
@@ -408,8 +410,6 @@ def _compiled(
             loads = body.loads
         elif name in left_out:
             continue
-        if params is None:
-            raise Unsupported(lines[start])
         code += bytes(-len(code) % 16)
         where[name] = len(code)
         checks: _Checks = ()

@@ -34,7 +34,7 @@ _LOADS, _STORES = (
 
 def _alloca(f: Frame, name: str, words: Words) -> None:
     i, count = 3, 1
-    if words[4] == "i64":
+    if words[4:5] == ["i64"]:
         f.load(0, words[5], "i64")
         if words[3] != "i64":
             raise Unsupported(" ".join(words))
@@ -45,7 +45,7 @@ def _alloca(f: Frame, name: str, words: Words) -> None:
     if words[i].startswith("["):
         i, count = 5, int(words[i][1:])
     # Larger alignments help only vectors.
-    if words[i + 1] != "align" or len(words) != i + 3:
+    if words[i + 1 : i + 2] not in ([], ["align"]) or len(words) not in (i + 1, i + 3):
         raise Unsupported(" ".join(words))
     size = count * SIZES[words[i].rstrip("]")] + 7 & -8
     f.size += size

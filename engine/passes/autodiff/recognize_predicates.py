@@ -110,22 +110,22 @@ class _Task:
         self.func: Final = func
         self.task: Final = task
         self.axes: Final = len(task.regions[0].ops[-1].args) // 2
-        self.stacks: Final = stacks
+        self.stacks: Final = dict.fromkeys(stacks)
         self.written: Final = _written(func)
         self.keys: Final[dict[Op, Any]] = {}
         self.sites: Final[list[_Site]] = []
-        self._collect(task.regions[1], ())
+        self._collect(task.regions[1], (), False)
 
-    def _collect(self, block: Block, chain: tuple[_Condition, ...] | None) -> None:
+    def _collect(self, block: Block, chain: tuple[_Condition, ...], in_loop: bool) -> None:
         """Note the sites. ``chain`` inside of a loop: those around the loop."""
         for op in block.ops:
             if C.STACK[op.code] and op.args[0] in self.stacks:
-                self.sites.append(_Site(op, block, chain or ()))
+                self.sites.append(_Site(op, block, chain))
             for number, region in enumerate(op.regions):
-                inner = chain or ()
-                if op.code == C.IF and not _in_loop(block, self.task):
+                inner = chain
+                if op.code == C.IF and not in_loop:
                     inner = (*inner, _Condition(op, number, self.key(op.args[0])))
-                self._collect(region, inner)
+                self._collect(region, inner, in_loop or C.LOOP[op.code])
 
     # --- equal conditions -----------------------------------------------------------------------
 
@@ -185,8 +185,10 @@ class _Task:
         """
         uses = use_counts(self.task.regions[1])
         out: dict[Op, bool] = {}
-        for stack in self.stacks:
-            own = [site for site in self.sites if site.op.args[0] is stack]
+        sites: dict[Op, list[_Site]] = {stack: [] for stack in self.stacks}
+        for site in self.sites:
+            sites[site.op.args[0]].append(site)
+        for stack, own in sites.items():
             next_to = [site.block is stack.block for site in own]
             first = 0
             while first < len(own) and next_to[first] and own[first].op.code == C.AD_STACK_PUSH:
@@ -281,12 +283,14 @@ class _Task:
         for block in {stack.block for stack in self.stacks}:
             if block is not None and any(op in outside for op in block.ops):
                 block.ops = [op for op in block.ops if op not in outside]
-        firsts = [op for op, first in outside.items() if first]
+        firsts: dict[Op, list[Op]] = {}
+        for op, first in outside.items():
+            if first:
+                firsts.setdefault(op.args[0], []).append(op)
         for site in inside:
             condition = site.chain[number]
             branch = condition.op.regions[condition.branch]
-            mine = [op for op in firsts if op.args[0] is site.op.args[0]]
-            firsts = [op for op in firsts if op not in mine]
+            mine = firsts.pop(site.op.args[0], [])
             if not branch.ops or branch.ops[0].code != C.AD_STACK_CLAIM:
                 b = Builder(self.func, branch, condition.op.loc, ops=[])
                 b.emit(C.AD_STACK_CLAIM)
@@ -343,16 +347,6 @@ def _written(func: Func) -> set[int]:
             if number is not None:
                 out.add(number)
     return out
-
-
-def _in_loop(block: Block, task: Op) -> bool:
-    """True if a block is inside of a loop of the task."""
-    owner = block.owner
-    while owner is not None and owner is not task:
-        if C.LOOP[owner.code]:
-            return True
-        owner = owner.block.owner if owner.block is not None else None
-    return False
 
 
 def _common(sites: Sequence[_Site]) -> list[int]:
