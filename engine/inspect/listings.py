@@ -27,7 +27,17 @@ from ..ir import codes as C
 from ..ir.printer import header, op_text, trailer
 from ..named_tuple import NamedTuple
 
-__all__ = ["LineCache", "Lines", "Part", "structure", "whole"]
+__all__ = ["LineCache", "Lines", "OpLocations", "Part", "structure", "whole"]
+
+
+class OpLocations(dict[int, int]):
+    """The location of each op, by its id. listed: of ops of a task that listings show as a repeat,
+    the op of the other task that stands for them."""
+
+    def __init__(self, ids: Iterable[int] = (), locs: Iterable[int] = ()) -> None:
+        super().__init__(zip(ids, locs, strict=True))
+        self.pop(-1, None)
+        self.listed: dict[int, int] = {}
 
 
 class Lines(NamedTuple):

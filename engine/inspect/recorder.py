@@ -5,8 +5,9 @@ only then; equal texts are stored once. Nothing it does changes the compile.
 
 In a kernel of `MANY_TASKS` or more, the runs of one pass over the tasks are one run of the record,
 of no task: with a listing of the whole kernel after each of them, the time and the memory of a
-record would grow with the square of the number of tasks. Tasks that repeat an earlier one are
-prepared once, as for a program: from the pass offload on they are one line each.
+record would grow with the square of the number of tasks. Tasks that repeat an earlier one, or
+differ from it in numbers that decide nothing, are prepared once, as for a program: from the pass
+offload on they are one line each, with these numbers.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from ..ir import codes as C
 from ..ir.loc import UNKNOWN
 from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
+from ..passes.share_tasks import ops_of
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
-from .listings import LineCache, Lines, structure
+from .listings import LineCache, Lines, OpLocations, structure
 from .moves import differences
 from .record import (
     LocRecord,
@@ -99,7 +101,7 @@ class Recorder(Instrument):
         self.tasks: list[TaskRecord] = []
         self.metrics: dict[str, int] = {}
         self.origins: dict[str, int] = {}
-        self.loc_of_op: dict[int, int] = {}
+        self.loc_of_op = OpLocations()
         self._progress = progress
         self._done = done
         self._shown = shown
@@ -186,10 +188,16 @@ class Recorder(Instrument):
         self.origins = {str(new): old for new, old in func.origins.items()}
         self.metrics.update(count_kinds(func))
         self._describe_tasks(func)
-        self.loc_of_op = dict(zip(self._last.ids, self._last.locs, strict=True))
-        self.loc_of_op.pop(-1, None)
+        self.loc_of_op = OpLocations(self._last.ids, self._last.locs)
         if self._done is not None:
             self._done()
+
+    def add_copies(self, func: Func) -> None:
+        """Add the ops of tasks that were set aside but have code of their own to `loc_of_op`."""
+        for task, same in func.copies.items():
+            for op, listed in zip(ops_of(task.regions), ops_of(same.regions), strict=True):
+                self.loc_of_op[op.id] = self.locs[op.loc]
+                self.loc_of_op.listed[op.id] = listed.id
 
     # ---- parts
 

@@ -146,13 +146,15 @@ class PassCx:
     watched: True if an instrument uses `note`.
     kind: of machine, once the pipeline prepares tasks for one; None before, and for a pass that
         runs by itself.
-    shares_from: of `Instrument`, for all instruments.
+    shares_from: of `Instrument`, for all instruments. prepare: runs the passes that come after
+        offload on another function, unwatched, and returns their context; None where only tasks
+        that are equal may be set aside.
     """
 
     __slots__ = ("_cache", "_count", "_idle", "_instruments", "_keeps", "_of_tasks", "_remarks",
                  "_rewrites", "_skipped", "_version", "config", "default_fp", "func", "kind",
-                 "phase", "round", "shares_from", "task", "task_index", "upto",
-                 "watched")  # fmt: skip
+                 "phase", "prepare", "round", "shares_from", "task", "task_index",
+                 "upto", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -168,6 +170,7 @@ class PassCx:
         self.round = 0
         self.kind: PipelineKind | None = None
         self.shares_from = 0
+        self.prepare: Callable[[Func], PassCx] | None = None
         self.task: Op | None = None
         self.task_index: int | None = None
         fp = parse_type(config.default_fp)

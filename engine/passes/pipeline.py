@@ -12,6 +12,7 @@ and ``run(..., upto=...)`` can stop: `POINTS` lists them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from ..config import CompileConfig
@@ -267,18 +268,14 @@ def run(
     unwatched = may_share and share_tasks and not watching
     if may_share and not in_full and not unwatched and (share_tasks or kind.is_cpu):
         cx.shares_from = 1 if share_tasks else _shares_from(watching)
+        cx.prepare = None if share_tasks else partial(_prepared, config=config, kind=kind)
     try:
         _to_tasks(func, cx)
         several = may_share and len(func.body.ops) > 1
         if several and unwatched:
-            from .task_batches import in_batches
             from .task_templates import once_per_template
 
-            def prepare() -> None:
-                _simplify_tasks(func, cx)
-                in_batches(func, lambda: offload_to_executable(func, cx, kind))
-
-            once_per_template(func, cx, prepare)
+            once_per_template(func, cx, lambda: _prepare(func, cx, kind))
         else:
             _simplify_tasks(func, cx)
             if several and func.shared is None and kind.is_cpu and not share_tasks:
@@ -301,6 +298,21 @@ def run(
         if share_tasks:
             func.shared = None
     return func
+
+
+def _prepare(func: Func, cx: PassCx, kind: PipelineKind) -> None:
+    """Run the passes that come after offload, unwatched."""
+    from .task_batches import in_batches
+
+    _simplify_tasks(func, cx)
+    in_batches(func, lambda: offload_to_executable(func, cx, kind))
+
+
+def _prepared(func: Func, config: CompileConfig, kind: PipelineKind) -> PassCx:
+    """Do so for a function of its own."""
+    cx = PassCx(func, config)
+    _prepare(func, cx, kind)
+    return cx
 
 
 def _shares_from(instruments: tuple[Instrument, ...]) -> int:

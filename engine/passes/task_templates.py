@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..analysis.uses import code_mask
 from ..ir import Block, Func, Loc, Op, Param, replace_uses, walk
 from ..ir import codes as C
-from ..ir.edit import clone_into
+from ..ir.edit import clone, clone_into
 from ..ir.op import free
 from ..named_tuple import NamedTuple
 from ..types import DataType, Type, f32, f64
@@ -38,7 +38,7 @@ from .share_tasks import ALIKE, SharedTasks, finished_key, ops_of, similar, task
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["once_per_template"]
+__all__ = ["Alike", "alike_tasks", "decide_nothing", "once_per_template"]
 
 _MANY: Final = 32
 """With fewer tasks, numbers cost more to make parameters of than they save."""
@@ -66,7 +66,7 @@ def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> No
     for task, first in aside.items():
         task.args, task.regions = (first,), ()
     func.body.ops = [task for task in order if task not in aside]
-    func.shared = SharedTasks(order, aside, blocks, {})
+    func.shared = SharedTasks(order, aside, blocks, {}, {})
     numbers = _Parameters(func)
     for template in templates:
         template.open(numbers)
@@ -87,6 +87,69 @@ def once_per_template(func: Func, cx: PassCx, prepare: Callable[[], None]) -> No
     free([region for regions in blocks.values() for region in regions])
     func.body.ops = [task for task in order if task in left]
     func.version += 1
+
+
+class Alike(NamedTuple):
+    """A task, the ops of its numbers, and of each later task that is like it, the numbers there."""
+
+    task: Op
+    numbers: list[Op]
+    values: dict[Op, tuple[float, ...]]
+
+
+def alike_tasks(func: Func) -> list[Alike]:
+    """The tasks that are equal to later ones, or differ from them in numbers only."""
+    return [Alike(t.task, t.numbers, t.values) for t in _templates(func)]
+
+
+def decide_nothing(
+    func: Func, found: list[Alike], prepare: Callable[[Func], PassCx]
+) -> list[tuple[Alike, list[Op]]]:
+    """Those of ``found`` whose numbers decide nothing: as a template, the task becomes what it
+    becomes with its numbers. Each comes with the constants that it has then, other than these.
+
+    prepare: runs the passes that are left on a function; their context.
+    """
+    probe = Func(func.name, func.params, func.results, func.loc)
+    probe.stage, probe.next_id, probe.noalias = func.stage, func.next_id, func.noalias
+    probe.global_tmp_size = func.global_tmp_size
+    numbers = _Parameters(probe)
+    pairs: list[tuple[Op, _Template]] = []
+    for task, ops, values in found:
+        mapping: dict[Op, Op] = {}
+        copy = clone(probe, task, mapping, probe.body)
+        template = _Template([
+            _Task(copy, (), [mapping[op] for op in ops]),
+            *[_Task(other, (), ops) for other in values],
+        ])  # fmt: skip
+        template.open(numbers)
+        pairs.append((clone(probe, task, {}, probe.body), template))
+    probe.body.ops = [op for whole, template in pairs for op in (whole, template.task)]
+    cx = prepare(probe)
+    left = set(probe.body.ops)
+    differing = _differing(probe, cx, [template for _, template in pairs], left)
+    return [
+        (one, [op for op in ops_of(template.task.regions) if op not in template.index])
+        for one, (whole, template) in zip(found, pairs, strict=True)
+        if template not in differing and _same(whole, template.task, left)
+    ]
+
+
+def _same(a: Op, b: Op, left: set[Op]) -> bool:
+    """True if two finished tasks are equal but for ids, locations and the order of constants, or
+    have both nothing to do."""
+    if a not in left or b not in left:
+        return a not in left and b not in left
+    for task in (a, b):
+        body = task.regions[1]
+        body.ops.sort(key=_order)
+    key = finished_key(a)
+    return key is not None and key == finished_key(b)
+
+
+def _order(op: Op) -> tuple[str, str]:
+    """Constants first, by type and value."""
+    return (op.type.name, repr(op.attr)) if op.code == C.CONST else ("~", "")
 
 
 class _Task(NamedTuple):
@@ -168,7 +231,7 @@ class _Template:
         self._own: Final = tuple([op.attr for op in self.numbers])
         self._made = {self._own: self.task}
         """By numbers, the task that is prepared."""
-        self._index: dict[Op, int] = {}
+        self.index: dict[Op, int] = {}
         """Of the numbers that are left, their place in the values."""
         self._params: Final[dict[int, int]] = {}
 
@@ -208,7 +271,7 @@ class _Template:
         body.ops[at:at] = found.values()
         for op in found.values():
             op.block = body
-        self._index = {op: index for index, op in found.items()}
+        self.index = {op: index for index, op in found.items()}
 
     def separate(self, func: Func, blocks: dict[Op, tuple[Block, ...]]) -> list[Op]:
         """Give those tasks that are not equal blocks of their own as they were, and return them.
@@ -230,7 +293,7 @@ class _Template:
         if it is one of these tasks."""
         if left.isdisjoint(self._made.values()):
             return
-        body = _Body(self.task.regions[1], self._index)
+        body = _Body(self.task.regions[1], self.index)
         for task, values in self.values.items():
             same = self._made.get(values)
             if same is None:
