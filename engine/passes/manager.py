@@ -151,10 +151,10 @@ class PassCx:
         that are equal may be set aside.
     """
 
-    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_keeps", "_of_tasks", "_remarks",
-                 "_rewrites", "_skipped", "_version", "config", "default_fp", "func", "kind",
-                 "phase", "prepare", "round", "shares_from", "task", "task_index",
-                 "upto", "watched")  # fmt: skip
+    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_keeps", "_of_tasks", "_refused",
+                 "_remarks", "_rewrites", "_skipped", "_version", "config", "default_fp", "func",
+                 "kind", "phase", "prepare", "round", "shares_from", "task", "task_index", "upto",
+                 "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -187,6 +187,8 @@ class PassCx:
         self._count = 0
         # (pass, task) -> version and stage of the function when the pass had nothing to do.
         self._idle: dict[tuple[str, int | None], tuple[int, str]] = {}
+        # An instrument has skipped a run of the pass that is running.
+        self._refused = False
         self._keeps: tuple[str, ...] = ()
 
     # --- for passes ------------------------------------------------------------------------
@@ -307,19 +309,22 @@ class PassCx:
         run = self._run_bare
         if self._instruments:
             # What is said to change nothing without these ops says nothing, too.
-            idle = name in NEEDS and not (func.callees or self._needs(name))
-            run = self._run_idle if idle else self._run_watched
+            quiet = (idle and self._is_silent(info)) or (
+                name in NEEDS and not (func.callees or self._needs(name))
+            )
+            run = self._run_idle if quiet else self._run_watched
         if not info.per_task or func.stage not in _WITH_TASKS:
             return run(info)
         changed = False
         self._of_tasks = {}
+        self._refused = False
         try:
             for number, task in func.numbered_tasks().items():
                 self.task, self.task_index = task, number
                 changed |= run(info)
         finally:
             self.task = self.task_index = self._of_tasks = None
-        if not (changed or self._instruments):  # which may have skipped it
+        if not (changed or self._refused):
             self._idle[name, None] = (func.version, func.stage)
         return changed
 
@@ -336,7 +341,7 @@ class PassCx:
         idle = (info.name, self.task_index)
         state = (func.version, func.stage)
         if self._idle.get(idle) == state and (
-            info.silent or (self._remarks is None and not self.watched)
+            self._is_silent(info) or (self._remarks is None and not self.watched)
         ):
             return False
         self._keeps = info.keeps
@@ -360,6 +365,10 @@ class PassCx:
         else:
             self._idle[idle] = state
         return changed
+
+    def _is_silent(self, info: PassInfo) -> bool:
+        """True if the pass makes no remark where it has nothing to do."""
+        return self.config.fast_math if info.silent == "fast_math" else info.silent
 
     def _run_callees(self, info: PassInfo) -> bool:
         """Run the pass on the real functions that the kernel calls, as a whole each."""
@@ -390,7 +399,7 @@ class PassCx:
         # Every instrument is asked, so that those that count runs see all of them.
         allowed = [instrument.before(run, func) for instrument in instruments]
         if info.optional and not all(allowed):
-            run.skipped = True
+            run.skipped = self._refused = True
         else:
             wanted = any(instrument.wants_remarks for instrument in instruments)
             self._remarks = run.remarks if wanted else None
