@@ -11,7 +11,7 @@ ids mostly follow each other as the ops do, so that to read on costs little memo
 most of the time that a listing needs, and why an op that has changed is printed at once.
 
 A pass that runs on tasks one by one says which of them it changes, and the others are not looked
-at: most passes change few of a kernel's thousands of loops.
+at: most passes change few of a kernel's thousands of loops. Nor are those that are set aside.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class LineCache:
             pieces.append(self._heads.setdefault(head, _bare(head)))
             for key, ops in _parts_of(one.body, one.listed()):
                 part = before.get(key)
-                if part is None or tasks is None or key in tasks or not _is_task(key):
+                if part is None or not _stays(key, part, tasks):
                     part = self._updated(part, ops)
                 parts[key] = part
                 pieces.append(part)
@@ -256,8 +256,12 @@ class _Seen(NamedTuple):
     pads: list[str]
 
 
-def _is_task(key: Op | Block) -> bool:
-    return isinstance(key, Op) and key.code == C.OFFLOADED
+def _stays(key: Op | Block, part: Part, tasks: Set[Op] | None) -> bool:
+    """True for a task that cannot have changed since it was listed as ``part``. tasks: of
+    `LineCache.listing`."""
+    if isinstance(key, Block) or key.code != C.OFFLOADED:
+        return False
+    return key not in tasks if tasks is not None else bool(key.args) and len(part.ids) == 1
 
 
 def _parts_of(body: Block, ops: list[Op]) -> Iterable[tuple[Op | Block, Iterable[Op]]]:

@@ -119,16 +119,18 @@ class Recorder(Instrument):
         self._many = False
         self._gathered: Run | None = None
         self._changed: set[Op] = set()
+        self._cx: PassCx
 
     # ---- the instrument
 
     def begin(self, func: Func, cx: PassCx) -> None:
+        self._cx = cx
         self._now = self._snapshot(func)
 
     def before(self, run: Run, func: Func) -> bool:
         if not run.task:  # of the whole kernel, or the first of a pass over the tasks
             self._end_gathering(func)
-            self._tasks = {} if run.task is None else func.numbered_tasks()
+            self._tasks = {} if run.task is None else self._cx.numbered_tasks()
             self._many = bool(self._tasks) and (
                 func.shared is not None or len(self._tasks) >= MANY_TASKS
             )
@@ -215,15 +217,18 @@ class Recorder(Instrument):
         return _counted(func).total()
 
     def _describe_tasks(self, func: Func) -> None:
+        ops: dict[Op, int] = {}
         for index, task in enumerate(func.listed() if func.shared is not None else func.tasks()):
             full = task.args[0] if task.args else task
-            header, body = full.regions
+            header = full.regions[0]
+            if full not in ops:
+                ops[full] = len(ops_of(full.regions))
             self.tasks.append(
                 TaskRecord(
                     index=index,
                     kind=full.attr.kind,
                     name=f"{func.name}_kernel_{index}_{full.attr.kind}",
-                    ops=len(walk(header)) + len(walk(body)),
+                    ops=ops[full],
                     loc=self.locs[task.loc],
                     loop_name=full.attr.loop_name,
                     axes=len(header.ops[-1].args) // 2 if header.ops else 0,

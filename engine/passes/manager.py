@@ -271,6 +271,10 @@ class PassCx:
         """The ops of ``func`` as a list, for a pass that changed nothing so far."""
         return self.analysis("ops", OpList)
 
+    def numbered_tasks(self) -> dict[int, Op]:
+        """`Func.numbered_tasks`, which takes a while in a function of thousands."""
+        return self.analysis("tasks", Func.numbered_tasks)
+
     def task_ops(self) -> OpList:
         """The ops of the body of the task, as a list. That of all ops would be made again for each
         of thousands of tasks, as each that changes makes it stale."""
@@ -319,7 +323,7 @@ class PassCx:
         self._of_tasks = {}
         self._refused = False
         try:
-            for number, task in func.numbered_tasks().items():
+            for number, task in self.numbered_tasks().items():
                 self.task, self.task_index = task, number
                 changed |= run(info)
         finally:

@@ -102,8 +102,7 @@ def set_aside(func: Func, cx: PassCx, equal: dict[Op, Op], numbers: dict[Op, Num
         for task, same in equal.items():
             pairs = ", ".join([f"{new} for {old}" for old, new in texts.get(task, ())])
             how = f"the task repeats ${same.id}{' with ' if pairs else ''}{pairs}"
-            for op, other in zip(ops_of(task.regions), ops[same], strict=True):
-                cx.rewrote(op, other, how)
+            cx.rewrote_all(dict(zip(ops_of(task.regions), ops[same], strict=True)), how)
     for task, same in equal.items():
         task.args, task.attr, task.regions = (same,), texts.get(task), ()
     func.body.ops = [task for task in order if task not in equal]
