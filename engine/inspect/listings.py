@@ -182,13 +182,25 @@ class LineCache:
         """Append what a `Part` has of ``ops`` and those under them; print what has changed."""
         all_args, attrs, types, codes, pads = self._seen
         append = ids.append
+        texts, numbers, number = self._texts, self._numbers, self._number
         for op in ops:
             i = op.id
             if (
                 all_args[i] is not op.args or attrs[i] is not op.attr or pads[i] is not pad
                 or types[i] is not op.type or codes[i] != op.code
             ):  # fmt: skip
-                self._print(op, pad)
+                if codes[i] < 0:  # not listed so far: all ops of a kernel once, so without a call
+                    all_args[i], attrs[i], types[i], codes[i] = op.args, op.attr, op.type, op.code
+                    pads[i] = pad
+                    text = op_text(op, pad)
+                    if op.regions:
+                        text += f" {C.REGION_NAMES[op.code][0]} {{"
+                    texts[i] = text
+                    numbers[i] = number(op.loc)
+                    self.printed += 1
+                    self._reprinted = True
+                else:
+                    self._print(op, pad)
             if op.regions:
                 opens.append(len(ids))
                 append(i)
@@ -204,7 +216,7 @@ class LineCache:
                 append(i)
 
     def _print(self, op: Op, pad: str) -> None:
-        """Make the text of ``op``, unless it is as it was."""
+        """Make the text of ``op``, which was listed before, unless it is as it was."""
         all_args, attrs, types, codes, pads = self._seen
         i, args, attr, type, code = op.id, op.args, op.attr, op.type, op.code
         if (
@@ -219,10 +231,7 @@ class LineCache:
             if text == old:
                 return
             self._texts[i] = text
-            if old:
-                self.replaced.setdefault(i, old)
-            else:
-                self._numbers[i] = self._number(op.loc)
+            self.replaced.setdefault(i, old)
         elif (before := pads[i]) is not pad:
             more, texts = len(pad) - len(before), self._texts
             texts[i] = pad[:more] + texts[i] if more > 0 else texts[i][-more:]

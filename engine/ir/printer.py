@@ -102,7 +102,8 @@ def _attr(op: Op) -> str:
         if attr.__class__ is tuple:  # of a task that is set aside
             return " {" + ", ".join([f"{old}: {new}" for old, new in attr]) + "}"
         defaults: dict[str, Any] = attr._field_defaults
-        parts = [f"{k}={v!r}" for k, v in attr._asdict().items() if v != defaults[k]]
+        pairs = zip(attr._fields, attr, strict=True)
+        parts = [f"{k}={v!r}" for k, v in pairs if v != defaults[k]]
         return " {" + " ".join(parts) + "}" if parts else ""
     return f" [{attr!r}]"
 
