@@ -272,7 +272,7 @@ class PassCx:
         return self.analysis("ops", OpList)
 
     def numbered_tasks(self) -> dict[int, Op]:
-        """`Func.numbered_tasks`, which takes a while in a function of thousands."""
+        """`Func.numbered_tasks`, made once: a function may have thousands."""
         return self.analysis("tasks", Func.numbered_tasks)
 
     def task_ops(self) -> OpList:
@@ -312,10 +312,7 @@ class PassCx:
         self.round = round
         run = self._run_bare
         if self._instruments:
-            # What is said to change nothing without these ops says nothing, too.
-            quiet = (idle and self._is_silent(info)) or (
-                name in NEEDS and not (func.callees or self._needs(name))
-            )
+            quiet = (idle and self._is_silent(info)) or self._says_nothing(info)
             run = self._run_idle if quiet else self._run_watched
         if not info.per_task or func.stage not in _WITH_TASKS:
             return run(info)
@@ -369,6 +366,16 @@ class PassCx:
         else:
             self._idle[idle] = state
         return changed
+
+    def _says_nothing(self, info: PassInfo) -> bool:
+        """True for a pass that changes nothing, as far as is known without its run, and makes no
+        remark then."""
+        name = info.name
+        if self.func.callees:
+            return False
+        if name in NEEDS:
+            return not self._needs(name)
+        return info.silent is True and name in CHECKS and not CHECKS[name](self)
 
     def _is_silent(self, info: PassInfo) -> bool:
         """True if the pass makes no remark where it has nothing to do."""

@@ -20,8 +20,8 @@ first one's. Blocks are then part of several tasks: of use for nothing but the g
 `offload` ends with it in a record of many tasks for the CPU (see `pipeline.run`): what follows
 looks at each task, and a listing of all of them would cost most. There tasks that differ in numbers
 are set aside, too, if these decide nothing (see `share_numbers`). Such a task names those of the
-first one that it has others for, ``$30 : offloaded $0 {2.5: 3.25}``, and `put_back` gives it blocks
-of its own. Where a program only needs the code, `task_templates` does the same.
+first one that it has others for, ``$30 : offloaded $0 {2.5: 3.25}``, and `put_back` makes blocks of
+its own for it. For a program, which only needs the code, `task_templates` does the same.
 Records of few tasks, and dumps, hold each task with blocks of its own; `repeats` finds those that
 have stayed equal, and the emitter writes their code once, too: it is the code that a program gets.
 
@@ -148,8 +148,7 @@ def put_back(func: Func) -> None:
 
 
 def _copy(func: Func, task: Op, same: Op) -> None:
-    """Make ``task`` a copy of ``same`` with numbers of its own, of which later ones may be
-    repeats."""
+    """Make ``task`` a copy of ``same`` with numbers of its own; later ones may repeat it."""
     tasks: SharedTasks = func.shared
     _clone_blocks(func, task, same)
     numbers = tasks.numbers[task]
