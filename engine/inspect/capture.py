@@ -34,6 +34,7 @@ from .faults import error_record
 from .flows import flow_record
 from .launching import ORACLE, Launcher
 from .layouts import binding_records
+from .listings import OpLocations
 from .machine import locate, machine_record
 from .record import (
     BackendRecord,
@@ -101,7 +102,7 @@ class KernelCapture:
         self._spec_keys: tuple[Any, ...] | None = None
         self._compiled: dict[tuple[str, tuple[Any, ...], bool], FullCompile] = {}
         # Backend -> op id -> index of its location, for texts that are made later.
-        self._locations: dict[str, dict[int, int]] = {}
+        self._locations: dict[str, OpLocations] = {}
         self._backends: dict[str, BackendRecord] = {
             name: BackendRecord(backend=name, status="not_run") for name in backends
         }
@@ -447,6 +448,7 @@ def _seen(recorder: Recorder) -> dict[str, Any]:
 
 
 def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -> CompileRecord:
+    recorder.add_copies(compiled.shared)
     # What the passes took, without what watching them took.
     timings = {**compiled.timings, "passes_ms": sum(run.us for run in recorder.runs) / 1e3}
     return CompileRecord(

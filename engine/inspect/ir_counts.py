@@ -10,12 +10,13 @@ read from the record, so that saved reports and baselines can be asked the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
-from .readable_ops import read_line
+from .readable_ops import OpLine, numbers_of, read_line
 from .record import CompileRecord, PassRun, Snapshot
 
 __all__ = [
@@ -53,6 +54,7 @@ _NAMES: Final = {
     for kind, codes in KIND_CODES
 }
 _TASK: Final = "offloaded"
+_FLOAT: Final = re.compile(r"(<f\d+> \$\d+ = const )(\S+)")
 _TOP: Final = 2
 """Columns before an op at the top of a kernel."""
 
@@ -140,7 +142,7 @@ def statements(
         if found is None or shot.ids[index] < 0:
             continue
         if found.name == only if only else names is None or found.name in names:
-            out.append(_statement(compiled, shot, index))
+            out.append(_statement(compiled, shot, index, text))
     return out
 
 
@@ -162,7 +164,7 @@ def _lines_of(shot: Snapshot, task: int | None) -> Iterator[tuple[int, str]]:
             number += 1
             found = read_line(text)
             inside = found is not None and not found.args
-            body = [] if inside else bodies.get(found.args[0] if found else -1, [])
+            body = [] if inside or found is None else _repeated(found, bodies)
             bodies[shot.ids[index]] = body
             if task is None:
                 yield index, text
@@ -187,8 +189,16 @@ def _lines_of(shot: Snapshot, task: int | None) -> Iterator[tuple[int, str]]:
         raise NoTaskError(f"has no task {task}: the IR has {many}, from 0")
 
 
-def _statement(compiled: CompileRecord, shot: Snapshot, index: int) -> Statement:
-    op, text, at = shot.ids[index], shot.lines[index].strip(), shot.locs[index]
+def _repeated(task: OpLine, bodies: dict[int, list[tuple[int, str]]]) -> list[tuple[int, str]]:
+    """The lines of a task that repeats another one, with its own numbers. bodies: those of tasks
+    before it."""
+    lines, numbers = bodies.get(task.args[0], []), numbers_of(task)
+    return [(index, _FLOAT.sub(lambda m: m[1] + numbers.get(m[2], m[2]), text))
+            for index, text in lines] if numbers else lines  # fmt: skip
+
+
+def _statement(compiled: CompileRecord, shot: Snapshot, index: int, line: str) -> Statement:
+    op, text, at = shot.ids[index], line.strip(), shot.locs[index]
     outer = compiled.root(at)
     if outer is None:
         return Statement(op, text, "", 0)

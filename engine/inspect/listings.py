@@ -11,7 +11,7 @@ ids mostly follow each other as the ops do, so that to read on costs little memo
 most of the time that a listing needs, and why an op that has changed is printed at once.
 
 A pass that runs on tasks one by one says which of them it changes, and the others are not looked
-at: most passes change few of a kernel's thousands of loops.
+at: most passes change few of a kernel's thousands of loops. Nor are those that are set aside.
 """
 
 from __future__ import annotations
@@ -27,7 +27,17 @@ from ..ir import codes as C
 from ..ir.printer import header, op_text, trailer
 from ..named_tuple import NamedTuple
 
-__all__ = ["LineCache", "Lines", "Part", "structure", "whole"]
+__all__ = ["LineCache", "Lines", "OpLocations", "Part", "structure", "whole"]
+
+
+class OpLocations(dict[int, int]):
+    """The location of each op, by its id. listed: of ops of a task that listings show as a repeat,
+    the op of the other task that stands for them."""
+
+    def __init__(self, ids: Iterable[int] = (), locs: Iterable[int] = ()) -> None:
+        super().__init__(zip(ids, locs, strict=True))
+        self.pop(-1, None)
+        self.listed: dict[int, int] = {}
 
 
 class Lines(NamedTuple):
@@ -113,7 +123,7 @@ class LineCache:
             pieces.append(self._heads.setdefault(head, _bare(head)))
             for key, ops in _parts_of(one.body, one.listed()):
                 part = before.get(key)
-                if part is None or tasks is None or key in tasks or not _is_task(key):
+                if part is None or not _stays(key, part, tasks):
                     part = self._updated(part, ops)
                 parts[key] = part
                 pieces.append(part)
@@ -172,13 +182,25 @@ class LineCache:
         """Append what a `Part` has of ``ops`` and those under them; print what has changed."""
         all_args, attrs, types, codes, pads = self._seen
         append = ids.append
+        texts, numbers, number = self._texts, self._numbers, self._number
         for op in ops:
             i = op.id
             if (
                 all_args[i] is not op.args or attrs[i] is not op.attr or pads[i] is not pad
                 or types[i] is not op.type or codes[i] != op.code
             ):  # fmt: skip
-                self._print(op, pad)
+                if codes[i] < 0:  # not listed so far: all ops of a kernel once, so without a call
+                    all_args[i], attrs[i], types[i], codes[i] = op.args, op.attr, op.type, op.code
+                    pads[i] = pad
+                    text = op_text(op, pad)
+                    if op.regions:
+                        text += f" {C.REGION_NAMES[op.code][0]} {{"
+                    texts[i] = text
+                    numbers[i] = number(op.loc)
+                    self.printed += 1
+                    self._reprinted = True
+                else:
+                    self._print(op, pad)
             if op.regions:
                 opens.append(len(ids))
                 append(i)
@@ -194,7 +216,7 @@ class LineCache:
                 append(i)
 
     def _print(self, op: Op, pad: str) -> None:
-        """Make the text of ``op``, unless it is as it was."""
+        """Make the text of ``op``, which was listed before, unless it is as it was."""
         all_args, attrs, types, codes, pads = self._seen
         i, args, attr, type, code = op.id, op.args, op.attr, op.type, op.code
         if (
@@ -209,10 +231,7 @@ class LineCache:
             if text == old:
                 return
             self._texts[i] = text
-            if old:
-                self.replaced.setdefault(i, old)
-            else:
-                self._numbers[i] = self._number(op.loc)
+            self.replaced.setdefault(i, old)
         elif (before := pads[i]) is not pad:
             more, texts = len(pad) - len(before), self._texts
             texts[i] = pad[:more] + texts[i] if more > 0 else texts[i][-more:]
@@ -246,8 +265,12 @@ class _Seen(NamedTuple):
     pads: list[str]
 
 
-def _is_task(key: Op | Block) -> bool:
-    return isinstance(key, Op) and key.code == C.OFFLOADED
+def _stays(key: Op | Block, part: Part, tasks: Set[Op] | None) -> bool:
+    """True for a task that cannot have changed since it was listed as ``part``. tasks: of
+    `LineCache.listing`."""
+    if isinstance(key, Block) or key.code != C.OFFLOADED:
+        return False
+    return key not in tasks if tasks is not None else bool(key.args) and len(part.ids) == 1
 
 
 def _parts_of(body: Block, ops: list[Op]) -> Iterable[tuple[Op | Block, Iterable[Op]]]:

@@ -41,6 +41,7 @@ from .readable_ops import (
     expression,
     literal,
     read_line,
+    repeat,
     statement,
 )
 from .readable_plan import ANYWHERE, OWN, REPEATED, WRITES, Plan
@@ -286,7 +287,7 @@ class _Writer:
         elif op.name == "bounds":
             text = self._bounds(args)
         elif op.name == "offloaded":
-            text = f"task repeats ${op.args[0]}" if op.args else "task"
+            text = repeat(op) if op.args else "task"
         elif op.name in ("alloca", "array_alloca", "ad_stack_alloca"):
             text = self._variable(id, op)
         else:

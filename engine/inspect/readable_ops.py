@@ -11,8 +11,8 @@ from typing import Any, Final
 from ..ir.param_reader import ARG, PARAM, read_arg, read_param
 from ..named_tuple import NamedTuple
 
-__all__ = ["ATOM", "Expr", "OpLine", "Signature", "call", "expression", "literal", "read_line",
-           "statement"]  # fmt: skip
+__all__ = ["ATOM", "Expr", "OpLine", "Signature", "call", "expression", "literal", "numbers_of",
+           "read_line", "repeat", "statement"]  # fmt: skip
 
 ATOM: Final = 40
 _UNARY: Final = 24
@@ -89,6 +89,18 @@ class Signature(NamedTuple):
         """The name of parameter ``number``."""
         known = isinstance(number, int) and 0 <= number < len(self.params)
         return self.params[number] if known else f"parameter {number}"
+
+
+def numbers_of(op: OpLine) -> dict[str, str]:
+    """Of a task that repeats another one: by a number of that, the one here."""
+    pairs = (pair.partition(": ") for pair in op.attr[1:-1].split(", ") if pair)
+    return {old: new for old, _, new in pairs}
+
+
+def repeat(op: OpLine) -> str:
+    """A task that repeats another one."""
+    pairs = ", ".join([f"{new} for {old}" for old, new in numbers_of(op).items()])
+    return f"task repeats ${op.args[0]}{' with ' if pairs else ''}{pairs}"
 
 
 @lru_cache(4096)

@@ -5,8 +5,9 @@ only then; equal texts are stored once. Nothing it does changes the compile.
 
 In a kernel of `MANY_TASKS` or more, the runs of one pass over the tasks are one run of the record,
 of no task: with a listing of the whole kernel after each of them, the time and the memory of a
-record would grow with the square of the number of tasks. Tasks that repeat an earlier one are
-prepared once, as for a program: from the pass offload on they are one line each.
+record would grow with the square of the number of tasks. Tasks that repeat an earlier one, or
+differ from it in numbers that decide nothing, are prepared once, as for a program: from the pass
+offload on they are one line each, with these numbers.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from ..ir import codes as C
 from ..ir.loc import UNKNOWN
 from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
+from ..passes.share_tasks import ops_of
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
-from .listings import LineCache, Lines, structure
+from .listings import LineCache, Lines, OpLocations, structure
 from .moves import differences
 from .record import (
     LocRecord,
@@ -99,7 +101,7 @@ class Recorder(Instrument):
         self.tasks: list[TaskRecord] = []
         self.metrics: dict[str, int] = {}
         self.origins: dict[str, int] = {}
-        self.loc_of_op: dict[int, int] = {}
+        self.loc_of_op = OpLocations()
         self._progress = progress
         self._done = done
         self._shown = shown
@@ -117,16 +119,18 @@ class Recorder(Instrument):
         self._many = False
         self._gathered: Run | None = None
         self._changed: set[Op] = set()
+        self._cx: PassCx
 
     # ---- the instrument
 
     def begin(self, func: Func, cx: PassCx) -> None:
+        self._cx = cx
         self._now = self._snapshot(func)
 
     def before(self, run: Run, func: Func) -> bool:
         if not run.task:  # of the whole kernel, or the first of a pass over the tasks
             self._end_gathering(func)
-            self._tasks = {} if run.task is None else func.numbered_tasks()
+            self._tasks = {} if run.task is None else self._cx.numbered_tasks()
             self._many = bool(self._tasks) and (
                 func.shared is not None or len(self._tasks) >= MANY_TASKS
             )
@@ -186,10 +190,16 @@ class Recorder(Instrument):
         self.origins = {str(new): old for new, old in func.origins.items()}
         self.metrics.update(count_kinds(func))
         self._describe_tasks(func)
-        self.loc_of_op = dict(zip(self._last.ids, self._last.locs, strict=True))
-        self.loc_of_op.pop(-1, None)
+        self.loc_of_op = OpLocations(self._last.ids, self._last.locs)
         if self._done is not None:
             self._done()
+
+    def add_copies(self, func: Func) -> None:
+        """Add the ops of tasks that were set aside but have code of their own to `loc_of_op`."""
+        for task, same in func.renumbered.items():
+            for op, listed in zip(ops_of(task.regions), ops_of(same.regions), strict=True):
+                self.loc_of_op[op.id] = self.locs[op.loc]
+                self.loc_of_op.listed[op.id] = listed.id
 
     # ---- parts
 
@@ -207,15 +217,18 @@ class Recorder(Instrument):
         return _counted(func).total()
 
     def _describe_tasks(self, func: Func) -> None:
+        ops: dict[Op, int] = {}
         for index, task in enumerate(func.listed() if func.shared is not None else func.tasks()):
             full = task.args[0] if task.args else task
-            header, body = full.regions
+            header = full.regions[0]
+            if full not in ops:
+                ops[full] = len(ops_of(full.regions))
             self.tasks.append(
                 TaskRecord(
                     index=index,
                     kind=full.attr.kind,
                     name=f"{func.name}_kernel_{index}_{full.attr.kind}",
-                    ops=len(walk(header)) + len(walk(body)),
+                    ops=ops[full],
                     loc=self.locs[task.loc],
                     loop_name=full.attr.loop_name,
                     axes=len(header.ops[-1].args) // 2 if header.ops else 0,

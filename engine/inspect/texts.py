@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from ..backends import base
+from .listings import OpLocations
 from .record import Artefact, Remark
 
 __all__ = ["artefacts_of"]
@@ -17,7 +18,7 @@ _LANGUAGES: Final = {
 
 
 def artefacts_of(
-    artifact: base.Artifact, locations: Mapping[int, int], *, lazy: bool
+    artifact: base.Artifact, locations: OpLocations, *, lazy: bool
 ) -> tuple[Artefact, ...]:
     """The texts of a compile; without ``lazy`` only those that are there already."""
     return tuple(
@@ -26,17 +27,17 @@ def artefacts_of(
             language=_LANGUAGES.get(name) or artifact.languages.get(name, "text"),
             text=artifact.text(name),
             lines=tuple([locations.get(op, -1) for op in artifact.lines.get(name, ())]),
-            ops=tuple(artifact.lines.get(name, ())),
+            ops=tuple([locations.listed.get(op, op) for op in artifact.lines.get(name, ())]),
             remarks=_remarks(artifact.remarks.get(name, ()), locations),
         )
         for name in (artifact.names if lazy else tuple(artifact.texts))
     )
 
 
-def _remarks(
-    found: Iterable[tuple[str, int, str]], locations: Mapping[int, int]
-) -> tuple[Remark, ...]:
+def _remarks(found: Iterable[tuple[str, int, str]], locations: OpLocations) -> tuple[Remark, ...]:
     return tuple(
-        Remark(pass_name=name, op=op, text=text, loc=locations.get(op, -1))
+        Remark(
+            pass_name=name, op=locations.listed.get(op, op), text=text, loc=locations.get(op, -1)
+        )
         for name, op, text in found
     )

@@ -89,14 +89,15 @@ class Func:
     repeats: finished tasks that are equal to an earlier one, which their code is that of.
     copies: finished tasks that are an earlier one but for numbers, and have its blocks
         (`passes.task_templates.TaskCopy`).
+    renumbered: finished tasks that are an earlier one but for numbers, with blocks of their own.
     shared: tasks that are set aside, or share their blocks (`passes.share_tasks.SharedTasks`). One
         that is set aside is not in the body; it has the earlier one as its operand, and no regions.
     """
 
     __slots__ = (
         "autodiff", "body", "callees", "copies", "global_tmp_size", "graph", "loc", "name",
-        "next_id", "noalias", "origins", "params", "repeats", "results", "shared", "stage",
-        "version",
+        "next_id", "noalias", "origins", "params", "renumbered", "repeats", "results", "shared",
+        "stage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +123,7 @@ class Func:
         self.graph = False
         self.repeats: dict[Op, Op] = {}
         self.copies: dict[Op, Any] = {}
+        self.renumbered: dict[Op, Op] = {}
         self.shared: Any = None
 
     def new_op(

@@ -10,7 +10,7 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
     }
     function NAME(NAME: TYPE, ...) [-> (TYPE)] stage=STAGE [@LOC] {      after the kernel
     loc @N = 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' (- | @PARENT)
-    $ID : offloaded $ID [@LOC]                               a task that repeats another one
+    $ID : offloaded $ID [{NUMBER: NUMBER, ...}] [@LOC]       a task that repeats another one
 
     TAIL       [may_alias] [graph] [autodiff=MODE] [global_tmp=N] [@LOC]
     PARAM      NAME: TYPE
@@ -21,12 +21,14 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
 
 The op table defines the operands, attributes and regions of each opcode. The parser checks only the
 form: an operand may name any op of the text, so the parser reads broken IR, for the verifier. A
-task that repeats another one gets a copy of its attribute and blocks, with ids of its own.
+task that repeats another one gets a copy of its attribute and blocks, with ids of its own; where a
+constant there has the text before a colon, it gets the number after that.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import re
 from functools import lru_cache
 from typing import Any, Final, NoReturn
@@ -41,6 +43,7 @@ from .edit import clone_into
 from .loc import UNKNOWN, Loc, get_loc
 from .op import Arg, Block, Callee, Func, Op
 from .param_reader import ARG, PARAM, read_arg, read_param
+from .printer import format_const
 
 __all__ = ["parse"]
 
@@ -57,6 +60,8 @@ _NUMBER: Final = re.compile(r"\d+")
 _CONST: Final = re.compile(r" ([^\s@{]+)")
 _FIELD: Final = re.compile(r" ?(\w+)=")
 _MARK: Final = re.compile(r" @(\d+)")
+_NUMBERS: Final = re.compile(r" \{([^{}]*)\}")
+_PAIR: Final = re.compile(r"(\S+): (\S+)")
 _REGION: Final = re.compile(r" (\w+) \{$")
 _NEXT: Final = re.compile(r"\} (\w+) \{$")
 _STRING: Final = re.compile(r"'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"")
@@ -210,11 +215,23 @@ class _Parser:
         (same,) = task.args if len(task.args) == 1 else (task,)
         if same.code != C.OFFLOADED or not same.regions or same.block is not task.block:
             self.fail("a task repeats one that has its ops", 0, line)
+        numbers: dict[str, str] = dict(task.attr or ())
         task.args, task.attr = (), same.attr
         task.regions = tuple([Block(task) for _ in same.regions])
         mapping = {same: task}
         for source, target in zip(same.regions, task.regions, strict=True):
             clone_into(func, source.ops, mapping, target)
+        found: set[str] = set()
+        for op in mapping.values() if numbers else ():
+            t = op.type
+            if op.code == C.CONST and isinstance(t, DataType) and t.is_real:
+                old = format_const(op.attr, t)
+                if old in numbers:
+                    op.attr = normalize(float(numbers[old]), t)
+                    found.add(old)
+        for old in numbers:
+            if old not in found:
+                self.fail(f"the task that is repeated has no constant {old}", 0, line)
 
     def body(self, func: Func) -> None:
         """The ops of a kernel or a function, to its last line."""
@@ -328,12 +345,13 @@ class _Parser:
             op.attr = None if record is None else record()
             self.marks.append((op, int(mark), self.at))
             return
-        op.attr, at = self.attr(op, match.end(5))
+        repeats = code == C.OFFLOADED and operands
+        op.attr, at = self.numbers(match.end(5)) if repeats else self.attr(op, match.end(5))
         if match := _MARK.match(line, at):
             self.marks.append((op, int(match[1]), self.at))
             at = match.end()
         names = C.REGION_NAMES.get(code, ())
-        if code == C.OFFLOADED and operands and at == len(line):
+        if repeats and at == len(line):
             self.repeats.append((op, self.at))
         elif names:
             op.regions = tuple(Block(op) for _ in names)
@@ -386,6 +404,20 @@ class _Parser:
         if not values:
             self.fail("an empty attribute is left out", start)
         return cls(**values), at + 1
+
+    def numbers(self, at: int) -> tuple[Any, int]:
+        """The numbers of a task that repeats another one, each after that of the other."""
+        match = _NUMBERS.match(self.line, at)
+        if match is None:
+            return None, at
+        pairs = [_PAIR.fullmatch(pair) for pair in match[1].split(", ")]
+        try:
+            found = tuple([(p[1], p[2]) for p in pairs if p and math.isfinite(float(p[2]))])
+        except ValueError:
+            found = ()
+        if len(found) != len(pairs):
+            self.fail("expected {NUMBER: NUMBER, ...}", at + 1)
+        return found, match.end()
 
     def const(self, op: Op, at: int) -> tuple[Any, int]:
         match = _CONST.match(self.line, at)

@@ -18,8 +18,9 @@ stage=STAGE {``; an argument is ``NAME: TYPE`` or, for an address, ``NAME: *TYPE
 A value op prints ``<type> $id = name operands [attribute]``, an op without a value ``$id : ...``.
 Constants print ``const value``; records print ``{field=value ...}`` with defaults left out; other
 attributes print as Python literals in brackets. A task that is set aside since it repeats an
-earlier one (see `passes.share_tasks`) prints ``$id : offloaded $earlier``. With ``locs=True`` each
-line ends in ``@n`` and a table of locations follows the body.
+earlier one (see `passes.share_tasks`) prints ``$id : offloaded $earlier``; where some numbers are
+others, ``$id : offloaded $earlier {2.5: 3.25}``: 3.25 for 2.5. With ``locs=True`` each line ends in
+``@n`` and a table of locations follows the body.
 """
 
 from __future__ import annotations
@@ -98,8 +99,11 @@ def _attr(op: Op) -> str:
     if attr is None:
         return ""
     if _RECORD[code]:
+        if attr.__class__ is tuple:  # of a task that is set aside
+            return " {" + ", ".join([f"{old}: {new}" for old, new in attr]) + "}"
         defaults: dict[str, Any] = attr._field_defaults
-        parts = [f"{k}={v!r}" for k, v in attr._asdict().items() if v != defaults[k]]
+        pairs = zip(attr._fields, attr, strict=True)
+        parts = [f"{k}={v!r}" for k, v in pairs if v != defaults[k]]
         return " {" + " ".join(parts) + "}" if parts else ""
     return f" [{attr!r}]"
 

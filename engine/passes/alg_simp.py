@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["alg_simp"]
 
 
-@register("alg_simp", optional=True)
+@register("alg_simp", optional=True, silent="fast_math")
 def alg_simp(func: Func, cx: PassCx) -> bool:
     """Simplify single operations by algebra: x * 1, x - x, x ** 2, casts of casts."""
     return apply_rules(func, cx, _TABLE)

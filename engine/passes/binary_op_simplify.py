@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["binary_op_simplify"]
 
 
-@register("binary_op_simplify", optional=True)
+@register("binary_op_simplify", optional=True, silent="fast_math")
 def binary_op_simplify(func: Func, cx: PassCx) -> bool:
     """Merge chains of operations with constants; put constants on the right."""
     return apply_rules(func, cx, _TABLE)

@@ -146,12 +146,14 @@ class PassCx:
     watched: True if an instrument uses `note`.
     kind: of machine, once the pipeline prepares tasks for one; None before, and for a pass that
         runs by itself.
-    shares_from: of `Instrument`, for all instruments.
+    shares_from: of `Instrument`, for all instruments. prepare: runs the passes that come after
+        offload on another function, unwatched, and returns their context; None where only tasks
+        that are equal may be set aside.
     """
 
-    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_keeps", "_of_tasks", "_remarks",
-                 "_rewrites", "_skipped", "_version", "config", "default_fp", "func", "kind",
-                 "phase", "round", "shares_from", "task", "task_index", "upto",
+    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_keeps", "_of_tasks", "_refused",
+                 "_remarks", "_rewrites", "_skipped", "_version", "config", "default_fp", "func",
+                 "kind", "phase", "prepare", "round", "shares_from", "task", "task_index", "upto",
                  "watched")  # fmt: skip
 
     def __init__(
@@ -168,6 +170,7 @@ class PassCx:
         self.round = 0
         self.kind: PipelineKind | None = None
         self.shares_from = 0
+        self.prepare: Callable[[Func], PassCx] | None = None
         self.task: Op | None = None
         self.task_index: int | None = None
         fp = parse_type(config.default_fp)
@@ -184,6 +187,8 @@ class PassCx:
         self._count = 0
         # (pass, task) -> version and stage of the function when the pass had nothing to do.
         self._idle: dict[tuple[str, int | None], tuple[int, str]] = {}
+        # An instrument has skipped a run of the pass that is running.
+        self._refused = False
         self._keeps: tuple[str, ...] = ()
 
     # --- for passes ------------------------------------------------------------------------
@@ -266,6 +271,10 @@ class PassCx:
         """The ops of ``func`` as a list, for a pass that changed nothing so far."""
         return self.analysis("ops", OpList)
 
+    def numbered_tasks(self) -> dict[int, Op]:
+        """`Func.numbered_tasks`, made once: a function may have thousands."""
+        return self.analysis("tasks", Func.numbered_tasks)
+
     def task_ops(self) -> OpList:
         """The ops of the body of the task, as a list. That of all ops would be made again for each
         of thousands of tasks, as each that changes makes it stale."""
@@ -307,20 +316,20 @@ class PassCx:
         self.round = round
         run = self._run_bare
         if self._instruments:
-            # What is said to change nothing without these ops says nothing, too.
-            idle = name in NEEDS and not (func.callees or self._needs(name))
-            run = self._run_idle if idle else self._run_watched
+            quiet = (idle and self._is_silent(info)) or self._says_nothing(info)
+            run = self._run_idle if quiet else self._run_watched
         if not info.per_task or func.stage not in _WITH_TASKS:
             return run(info)
         changed = False
         self._of_tasks = {}
+        self._refused = False
         try:
-            for number, task in func.numbered_tasks().items():
+            for number, task in self.numbered_tasks().items():
                 self.task, self.task_index = task, number
                 changed |= run(info)
         finally:
             self.task = self.task_index = self._of_tasks = None
-        if not (changed or self._instruments):  # which may have skipped it
+        if not (changed or self._refused):
             self._idle[name, None] = (func.version, func.stage)
         return changed
 
@@ -337,7 +346,7 @@ class PassCx:
         idle = (info.name, self.task_index)
         state = (func.version, func.stage)
         if self._idle.get(idle) == state and (
-            info.silent or (self._remarks is None and not self.watched)
+            self._is_silent(info) or (self._remarks is None and not self.watched)
         ):
             return False
         self._keeps = info.keeps
@@ -361,6 +370,20 @@ class PassCx:
         else:
             self._idle[idle] = state
         return changed
+
+    def _says_nothing(self, info: PassInfo) -> bool:
+        """True for a pass that changes nothing, as far as is known without its run, and makes no
+        remark then."""
+        name = info.name
+        if self.func.callees:
+            return False
+        if name in NEEDS:
+            return not self._needs(name)
+        return info.silent is True and name in CHECKS and not CHECKS[name](self)
+
+    def _is_silent(self, info: PassInfo) -> bool:
+        """True if the pass makes no remark where it has nothing to do."""
+        return self.config.fast_math if info.silent == "fast_math" else info.silent
 
     def _run_callees(self, info: PassInfo) -> bool:
         """Run the pass on the real functions that the kernel calls, as a whole each."""
@@ -391,7 +414,7 @@ class PassCx:
         # Every instrument is asked, so that those that count runs see all of them.
         allowed = [instrument.before(run, func) for instrument in instruments]
         if info.optional and not all(allowed):
-            run.skipped = True
+            run.skipped = self._refused = True
         else:
             wanted = any(instrument.wants_remarks for instrument in instruments)
             self._remarks = run.remarks if wanted else None

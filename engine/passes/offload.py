@@ -37,7 +37,8 @@ Slots are assigned in the order of definition, so equal kernels have equal slots
 ops vanish. Loops inside ``if`` and ``while`` and serialized loops (they are in a serial
 task) do not change, nor do the bodies of loops.
 
-The pass ends with `share_tasks` where tasks that repeat an earlier one may be set aside.
+The pass ends with `share_tasks` or `share_numbers` where tasks that repeat an earlier one may be
+set aside.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ def offload(func: Func, cx: PassCx) -> bool:
     cx.keep("alg_simp", "binary_op_simplify", "constant_fold")
     if cx.shares_from and len(func.body.ops) >= max(cx.shares_from, 2):
         # In this run: a record then has no listing of all tasks in full.
-        from .share_tasks import share_tasks
+        from .share_numbers import share_alike
 
-        share_tasks(func, cx)
+        share_alike(func, cx)
     return True
 
 

@@ -12,6 +12,7 @@ and ``run(..., upto=...)`` can stop: `POINTS` lists them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import partial
 from typing import Final
 
 from ..config import CompileConfig
@@ -274,6 +275,7 @@ def run(
     unwatched = may_share and share_tasks and not watching
     if may_share and not in_full and not unwatched and (share_tasks or kind.is_cpu):
         cx.shares_from = 1 if share_tasks else _shares_from(watching)
+        cx.prepare = None if share_tasks else partial(_prepared, config=config, kind=kind)
     try:
         _lower(func, cx)
         if unwatched:
@@ -310,18 +312,12 @@ def _run_unwatched(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     Kernels with one task load none of that.
     """
 
-    def finish() -> None:
-        from .task_batches import in_batches
-
-        _simplify_tasks(func, cx)
-        in_batches(func, lambda: offload_to_executable(func, cx, kind))
-
     def prepare(templates: Collection[Op] = ()) -> None:
         _to_tasks(func, cx)
         if len(func.body.ops) > 1:
             from .task_templates import once_per_template
 
-            once_per_template(func, cx, finish, templates)
+            once_per_template(func, cx, lambda: _prepare(func, cx, kind), templates)
         else:
             _simplify_tasks(func, cx)
             offload_to_executable(func, cx, kind)
@@ -332,6 +328,21 @@ def _run_unwatched(func: Func, cx: PassCx, kind: PipelineKind) -> None:
         if once_per_loop(func, cx, prepare):
             return
     prepare()
+
+
+def _prepare(func: Func, cx: PassCx, kind: PipelineKind) -> None:
+    """Run the passes that come after offload, unwatched."""
+    from .task_batches import in_batches
+
+    _simplify_tasks(func, cx)
+    in_batches(func, lambda: offload_to_executable(func, cx, kind))
+
+
+def _prepared(func: Func, config: CompileConfig, kind: PipelineKind) -> PassCx:
+    """Do so for a function of its own."""
+    cx = PassCx(func, config)
+    _prepare(func, cx, kind)
+    return cx
 
 
 def _shares_from(instruments: tuple[Instrument, ...]) -> int:

@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..errors import QuadrantsRuntimeError
 from ..ir import Func
@@ -37,7 +37,8 @@ class PassInfo(NamedTuple):
     keeps: passes that still have nothing to do after it, if they had nothing to do before it. A
         pass that names itself never has anything to do right after it has run. What depends on
         the run, a pass states by `PassCx.keep`.
-    silent: it makes no remark where it has nothing to do, so that it need not run again to make it.
+    silent: it makes no remark where it has nothing to do, so that it need not run again to make it;
+        ``"fast_math"`` if that holds under this option.
     """
 
     name: str
@@ -46,7 +47,7 @@ class PassInfo(NamedTuple):
     optional: bool
     per_task: bool
     keeps: tuple[str, ...]
-    silent: bool = False
+    silent: bool | Literal["fast_math"] = False
 
 
 _PACKAGES: Final = (__package__ or "", f"{__package__}.autodiff")
@@ -84,7 +85,7 @@ def register(
     optional: bool = False,
     per_task: bool = False,
     keeps: tuple[str, ...] = (),
-    silent: bool = False,
+    silent: bool | Literal["fast_math"] = False,
 ) -> Callable[[PassFn], PassFn]:
     """Decorator that makes a pass known as ``name``; ValueError if the name is taken."""
 

@@ -18,8 +18,10 @@ first one's. Blocks are then part of several tasks: of use for nothing but the g
 `unshare` copies them, so that each task has blocks of its own, with the lines of its own source.
 
 `offload` ends with it in a record of many tasks for the CPU (see `pipeline.run`): what follows
-looks at each task, and a listing of all of them would cost most. Where a program only needs the
-code, `task_templates` does the same for tasks that differ in numbers, too.
+looks at each task, and a listing of all of them would cost most. There tasks that differ in numbers
+are set aside, too, if these decide nothing (see `share_numbers`). Such a task names those of the
+first one that it has others for, ``$30 : offloaded $0 {2.5: 3.25}``, and `put_back` makes blocks of
+its own for it. For a program, which only needs the code, `task_templates` does the same.
 Records of few tasks, and dumps, hold each task with blocks of its own; `repeats` finds those that
 have stayed equal, and the emitter writes their code once, too: it is the code that a program gets.
 
@@ -40,14 +42,15 @@ from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..ir.semantics import const_key
 from ..named_tuple import NamedTuple
+from ..types import DataType
 from .registry import register
 
 if TYPE_CHECKING:
     from .manager import PassCx
 
 __all__ = [
-    "ALIKE", "SharedTasks", "equal_tasks", "finished_key", "ops_of", "put_back", "repeats",
-    "share_tasks", "similar", "task_key", "unshare",
+    "ALIKE", "Numbers", "SharedTasks", "equal_tasks", "finished_key", "ops_of", "put_back",
+    "repeats", "set_aside", "share_tasks", "similar", "task_key", "unshare",
 ]  # fmt: skip
 
 _OWN: Final = frozenset({C.GLOBAL_TMP, C.LAUNCH_SEED, C.CALL_ARG})
@@ -64,49 +67,97 @@ ALIKE: Final = code_mask(
 _ANY: Final = code_mask(True for _ in range(C.COUNT))
 
 
+Numbers = dict[tuple[DataType, float], float]
+"""By a number of a task, what another one has in its place."""
+
+
 class SharedTasks(NamedTuple):
-    """The tasks of a function in their order; of each that was set aside, its equal and the blocks
-    that it had; of each equal, the locations of its ops at that time."""
+    """The tasks of a function in their order; of each that was set aside, its equal, the blocks
+    that it had, and its numbers, if it has others; of each equal, the locations of its ops at that
+    time."""
 
     order: list[Op]
     equal: dict[Op, Op]
     blocks: dict[Op, tuple[Block, ...]]
+    numbers: dict[Op, Numbers]
     locs: dict[Op, list[Loc]]
 
 
 @register("share_tasks")
 def share_tasks(func: Func, cx: PassCx) -> bool:
     """Set tasks that repeat an earlier one aside: they are prepared once."""
-    order, equal = func.body.ops, equal_tasks(func)
+    return set_aside(func, cx, equal_tasks(func), {})
+
+
+def set_aside(func: Func, cx: PassCx, equal: dict[Op, Op], numbers: dict[Op, Numbers]) -> bool:
+    """Set each task of ``equal`` aside, which repeats one that stays. numbers: of those that differ
+    in them."""
     if not equal:
         return False
+    order = func.body.ops
     ops = {same: ops_of(same.regions) for same in set(equal.values())}
     blocks = {task: task.regions for task in equal}
+    texts = _texts(numbers)
     if cx.remarking:
         for task, same in equal.items():
-            how = f"the task repeats ${same.id}"
-            for op, other in zip(ops_of(task.regions), ops[same], strict=True):
-                cx.rewrote(op, other, how)
+            pairs = ", ".join([f"{new} for {old}" for old, new in texts.get(task, ())])
+            how = f"the task repeats ${same.id}{' with ' if pairs else ''}{pairs}"
+            cx.rewrote_all(dict(zip(ops_of(task.regions), ops[same], strict=True)), how)
     for task, same in equal.items():
-        task.args, task.attr, task.regions = (same,), None, ()
+        task.args, task.attr, task.regions = (same,), texts.get(task), ()
     func.body.ops = [task for task in order if task not in equal]
     locs = {same: [op.loc for op in found] for same, found in ops.items()}
-    func.shared = SharedTasks(order, equal, blocks, locs)
+    func.shared = SharedTasks(order, equal, blocks, numbers, locs)
     return True
+
+
+def _texts(numbers: dict[Op, Numbers]) -> dict[Op, tuple[tuple[str, str], ...]]:
+    """The numbers of each task as an attribute: each of the one that is repeated, with its own."""
+    if not numbers:
+        return {}
+    from ..ir.printer import format_const  # programs share tasks without it
+
+    return {
+        task: tuple([(format_const(a, t), format_const(b, t)) for (t, a), b in found.items()])
+        for task, found in numbers.items()
+    }
 
 
 def put_back(func: Func) -> None:
     """Put the tasks back: each is what its equal has become, if that is left."""
-    assert func.shared is not None
+    tasks: SharedTasks | None = func.shared
+    assert tasks is not None
     out: list[Op] = func.listed()
     left = set(func.body.ops)
     assert left.issubset(out)
+    made: dict[tuple[Op, object], Op] = {}
     for task in out:
-        if task.args:
-            (same,) = task.args
-            task.args, task.attr, task.regions = (), same.attr, same.regions
+        if not task.args:
+            continue
+        (same,) = task.args
+        if task in tasks.numbers:
+            first = made.setdefault((same, task.attr), task)
+            task.args, task.attr = (), same.attr
+            if first is task:
+                _copy(func, task, same)
+                continue
+            tasks.equal[task] = same = first
+        task.args, task.attr, task.regions = (), same.attr, same.regions
     func.body.ops = out
     func.version += 1
+
+
+def _copy(func: Func, task: Op, same: Op) -> None:
+    """Make ``task`` a copy of ``same`` with numbers of its own; later ones may repeat it."""
+    tasks: SharedTasks = func.shared
+    _clone_blocks(func, task, same)
+    numbers = tasks.numbers[task]
+    for op in ops_of(task.regions):
+        if op.code == C.CONST:
+            op.attr = numbers.get((op.type, op.attr), op.attr)  # type: ignore[arg-type]
+    func.renumbered[task] = same
+    del tasks.equal[task]
+    tasks.locs[task] = [op.loc for op in ops_of(tasks.blocks[task])]
 
 
 def unshare(func: Func) -> None:
@@ -116,18 +167,23 @@ def unshare(func: Func) -> None:
         return
     left = set(func.body.ops)
     for task, same in tasks.equal.items():
-        if task not in left:
-            continue
-        locs = [op.loc for op in ops_of(tasks.blocks[task])]
-        own = dict(zip(tasks.locs[same], locs, strict=True))
-        mapping = {same: task}
-        task.regions = tuple([Block(task) for _ in same.regions])
-        for source, target in zip(same.regions, task.regions, strict=True):
-            clone_into(func, source.ops, mapping, target)
-            for op in walk(target):
-                op.loc = own.get(op.loc, op.loc)
-        func.repeats[task] = same
+        if task in left:
+            _clone_blocks(func, task, same)
+            func.repeats[task] = same
     func.shared = None  # last: another thread may look whether the copies are made
+
+
+def _clone_blocks(func: Func, task: Op, same: Op) -> None:
+    """Give ``task`` the blocks of ``same``, with the locations of those that it had."""
+    tasks: SharedTasks = func.shared
+    locs = [op.loc for op in ops_of(tasks.blocks[task])]
+    own = dict(zip(tasks.locs[same], locs, strict=True))
+    mapping = {same: task}
+    task.regions = tuple([Block(task) for _ in same.regions])
+    for source, target in zip(same.regions, task.regions, strict=True):
+        clone_into(func, source.ops, mapping, target)
+        for op in walk(target):
+            op.loc = own.get(op.loc, op.loc)
 
 
 def equal_tasks(func: Func) -> dict[Op, Op]:

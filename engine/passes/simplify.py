@@ -44,6 +44,7 @@ from operator import is_
 from typing import TYPE_CHECKING
 
 from ..analysis.alias import DIFFERENT, Location, MemoryLocations, array_of
+from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, set_block, walk
 from ..ir import codes as C
 from .first_look import (
@@ -82,6 +83,7 @@ _INTERESTING = [
 _WRITES = [
     C.ATOMIC[code] or C.FENCE[code] or code == C.GLOBAL_STORE for code in range(C.COUNT)
 ]  # fmt: skip
+_WRITING = code_mask(C.ATOMIC[code] or code == C.GLOBAL_STORE for code in range(C.COUNT))
 
 
 @register("simplify", optional=True)
@@ -90,7 +92,7 @@ def simplify(func: Func, cx: PassCx) -> bool:
     joins = may_join(cx)
     trivial = any_trivial(cx)
     reused = loaded_again(cx, joins, trivial)
-    again = None if cx.remarking else reused
+    again = None if cx.remarking and (joins or _may_hit(cx)) else reused
     some = joins or trivial or again is None or cx.config.flatten_if or any_empty(cx)
     if not (some or again):
         return False
@@ -103,6 +105,26 @@ def simplify(func: Func, cx: PassCx) -> bool:
     if not sweep.others:
         keep_merged(cx, sweep.users)
     return sweep.changed
+
+
+def _may_hit(cx: PassCx) -> bool:
+    """False if no write may hit an element that was loaded through another address: there is
+    nothing to remark then."""
+    if not cx.func.noalias:
+        return True
+    held: dict[tuple[Block | None, object], Op] = {}
+    for op in cx.ops().of(LOADS):
+        ptr = op.args[0]
+        if held.setdefault((op.block, array_of(ptr)), ptr) is not ptr:
+            held[op.block, array_of(ptr)] = op  # several: no address
+    for op in cx.ops().of(_WRITING):
+        ptr, block = op.args[0], op.block
+        array = array_of(ptr)
+        while block is not None:
+            if held.get((block, array), ptr) is not ptr:
+                return True
+            block = block.owner.block if block.owner is not None else None
+    return False
 
 
 def _blocks_around(cx: PassCx, again: set[Op]) -> set[Block]:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, Param, replace_uses, walk
 from ..ir import codes as C
-from ..ir.edit import clone_into
+from ..ir.edit import clone, clone_into
 from ..ir.op import free
 from ..ir.semantics import binary_fn
 from ..named_tuple import NamedTuple
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from .manager import PassCx
 
 __all__ = [
-    "MANY", "Alike", "Parameters", "TaskCopy", "Template", "described", "differing",
-    "once_per_template", "write_out",
+    "MANY", "Alike", "Parameters", "TaskCopy", "Template", "alike_tasks", "decide_nothing",
+    "described", "differing", "once_per_template", "write_out",
 ]  # fmt: skip
 
 MANY: Final = 32
@@ -77,7 +77,7 @@ def once_per_template(
     for task, first in aside.items():
         task.args, task.regions = (first,), ()
     func.body.ops = [task for task in order if task not in aside]
-    func.shared = SharedTasks(order, aside, blocks, {})
+    func.shared = SharedTasks(order, aside, blocks, {}, {})
     numbers = Parameters(func)
     for template in templates:
         template.open(numbers)
@@ -121,6 +121,58 @@ class Alike(NamedTuple):
                 if a in numbers and b.code != C.CONST:
                     op.args = b, a
         return Alike(mapping[self.task], self.key, numbers)
+
+
+def alike_tasks(func: Func) -> list[Template]:
+    """The tasks that are equal to later ones, or differ from them in numbers only."""
+    return _templates(func, ())
+
+
+def decide_nothing(
+    func: Func, found: list[Template], prepare: Callable[[Func], PassCx]
+) -> list[tuple[Template, list[Op]]]:
+    """Those of ``found`` whose numbers decide nothing: as a template, the task becomes what it
+    becomes with its numbers. Each comes with the constants that it has then, other than these.
+
+    prepare: runs the passes that are left on a function; their context.
+    """
+    probe = Func(func.name, func.params, func.results, func.loc)
+    probe.stage, probe.next_id, probe.noalias = func.stage, func.next_id, func.noalias
+    probe.global_tmp_size = func.global_tmp_size
+    numbers = Parameters(probe)
+    pairs: list[tuple[Op, Template]] = []
+    for one in found:
+        mapping: dict[Op, Op] = {}
+        copy = clone(probe, one.task, mapping, probe.body)
+        template = one.again(copy, mapping)
+        template.open(numbers)
+        pairs.append((clone(probe, one.task, {}, probe.body), template))
+    probe.body.ops = [op for whole, template in pairs for op in (whole, template.task)]
+    cx = prepare(probe)
+    left = set(probe.body.ops)
+    others = differing(probe, cx, [template for _, template in pairs], left)
+    return [
+        (one, [op for op in ops_of(template.task.regions) if op not in template.index])
+        for one, (whole, template) in zip(found, pairs, strict=True)
+        if template not in others and _same(whole, template.task, left)
+    ]
+
+
+def _same(a: Op, b: Op, left: set[Op]) -> bool:
+    """True if two finished tasks are equal but for ids, locations and the order of constants, or
+    have both nothing to do."""
+    if a not in left or b not in left:
+        return a not in left and b not in left
+    for task in (a, b):
+        body = task.regions[1]
+        body.ops.sort(key=_order)
+    key = finished_key(a)
+    return key is not None and key == finished_key(b)
+
+
+def _order(op: Op) -> tuple[str, str]:
+    """Constants first, by type and value."""
+    return (op.type.name, repr(op.attr)) if op.code == C.CONST else ("~", "")
 
 
 def _templates(func: Func, apart: Collection[Op]) -> list[Template]:
@@ -221,9 +273,14 @@ class Template:
         self._own: Final = tuple(self.numbers.values())
         self._made = {self._own: self.task}
         """By numbers, the task that is prepared."""
-        self._index: dict[Op, int] = {}
+        self.index: dict[Op, int] = {}
         """Of the numbers that are left, their place in the values."""
         self._params: Final[dict[int, int]] = {}
+
+    def again(self, task: Op, mapping: dict[Op, Op]) -> Template:
+        """A template of a copy of the task. mapping: from its ops to those of the copy."""
+        numbers = {mapping[op]: value for op, value in self.numbers.items()}
+        return Template([Alike(task, (), numbers), self._second])
 
     def open(self, param: Parameters) -> None:
         """Make the numbers parameters."""
@@ -261,7 +318,7 @@ class Template:
         body.ops[at:at] = found.values()
         for op in found.values():
             op.block = body
-        self._index = {op: index for index, op in found.items()}
+        self.index = {op: index for index, op in found.items()}
 
     def separate(self, func: Func, blocks: dict[Op, tuple[Block, ...]]) -> list[Op]:
         """Give those tasks that are not equal blocks of their own as they were, and return them.
@@ -294,7 +351,7 @@ class Template:
         if it is one of these tasks."""
         if left.isdisjoint(self._made.values()):
             return
-        body = _Body(self.task.regions[1], self._index)
+        body = _Body(self.task.regions[1], self.index)
         copies: dict[Op, TaskCopy] = {}
         for task, values in self.values.items():
             same = self._made.get(values)

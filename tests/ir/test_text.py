@@ -210,6 +210,32 @@ def test_what_a_task_repeats_is_a_task_with_ops(other):
         ir.parse(text)
 
 
+WITH_NUMBERS = REPEATED.replace("store $4, $5", "store $4, $9").replace(
+    "  } body {\n", "  } body {\n    <f32> $9 = const 0.1\n    <f64> $10 = const 2.5\n"
+)
+
+
+def test_a_task_that_repeats_another_may_have_other_numbers():
+    func = ir.parse(WITH_NUMBERS.replace("offloaded $0", "offloaded $0 {0.1: 0.3, 2.5: -1e+30}"))
+    assert not ir.verify(func)
+    one, two = (
+        [op.attr for op in ir.walk(task.regions[1]) if op.name == "const"] for task in func.tasks()
+    )
+    assert one[1:] == [2.5, 0] and two[1:] == [-1e30, 0]
+    assert [f"{numbers[0]:.7g}" for numbers in (one, two)] == ["0.1", "0.3"]
+    assert ir.equal(ir.parse(ir.to_text(func, locs=True)), func)
+
+
+@pytest.mark.parametrize("numbers, message", [
+    ("{0.2: 0.3}", "no constant 0.2"), ("{0: 1}", "no constant 0"), ("{}", "expected {NUMBER"),
+    ("{0.1}", "expected {NUMBER"), ("{0.1: x}", "expected {NUMBER"), ("{0.1: nan}", "expected {"),
+    ("{0.1: 0.3", "unexpected|expected"), ("[0.1]", "unexpected|expected"),
+])  # fmt: skip
+def test_numbers_of_a_task_that_repeats_another_are_checked(numbers, message):
+    with pytest.raises(IRParseError, match=message):
+        ir.parse(WITH_NUMBERS.replace("offloaded $0", f"offloaded $0 {numbers}"))
+
+
 MALFORMED = (
     ("", 1, 0, "found nothing"),
     ("func f() {", 1, 0, "expected 'kernel NAME('"),

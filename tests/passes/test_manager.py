@@ -1,8 +1,10 @@
 """The manager, its two loops, and the instruments that come with it."""
 
 import inspect
+import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -405,10 +407,25 @@ TASKS = """kernel k() stage=offloaded {
 
 
 def test_a_silent_pass_makes_no_remarks():
-    silent = [info for info in passes.all_passes() if info.silent]
+    silent = [info for info in passes.all_passes() if info.silent is True]
     assert silent
     for info in silent:
         assert ".remark(" not in Path(inspect.getfile(info.fn)).read_text(), info.name
+
+
+def test_the_rules_of_passes_that_fast_math_silences_make_remarks_without_it_alone():
+    silent = [info for info in passes.all_passes() if info.silent == "fast_math"]
+    assert {info.name for info in silent} == {"alg_simp", "binary_op_simplify"}
+    files = {Path(inspect.getfile(info.fn)) for info in silent}
+    files |= set((Path(passes.__file__).parent / "rules").glob("*.py"))
+    found = 0
+    for file in files:
+        lines = file.read_text("utf-8").splitlines()
+        for before, line in pairwise(lines):
+            if ".remark(" in line:
+                assert re.match(r" +if .*not \(?rw\.fast_math", before), (file, line)
+                found += 1
+    assert found == 2
 
 
 def test_what_holds_for_all_tasks_is_made_once_for_a_pass(bad_pass):

@@ -181,3 +181,24 @@ def test_a_second_run_of_the_group_has_nothing_to_do():
         text = to_text(func)
         run_passes(func, ["full_simplify"], {})
         assert to_text(func) == text
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_remarks_of_simplify_are_those_without_its_first_look(first, monkeypatch):
+    looks, found = [], []
+    may_hit = simplify._may_hit
+
+    def looked(cx):
+        looks.append(may_hit(cx))
+        return looks[-1]
+
+    for look in (looked, lambda cx: True):
+        monkeypatch.setattr(simplify, "_may_hit", look)
+        found.append([])
+        for seed in range(first, first + 30):
+            func = random_func(seed, (i32, f32, f64), 12 + seed % 30)
+            func.noalias = seed % 5 > 0
+            found[-1].append(run_passes(func, ["merge_global_ptrs", "simplify", "simplify"], {}))
+    assert found[0] == found[1]
+    assert True in looks and False in looks
+    assert any(found[0])

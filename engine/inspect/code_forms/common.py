@@ -59,7 +59,8 @@ class LoopFact(NamedTuple):
 class Facts(NamedTuple):
     """params: parameters by the name that generated code has for them. values: local variables by
     the op whose value they hold. variables: by the op that allocates them. loops: by op. types: of
-    the values of ops. ops: by line of the text. lines: of the user's file, by line of the text."""
+    the values of ops. ops: by line of the text. lines: of the user's file, by line of the text.
+    heads: of loops, by line of the user's file, as `loop_heads` has them."""
 
     params: Mapping[str, BindingRecord]
     values: Mapping[int, str]
@@ -68,6 +69,7 @@ class Facts(NamedTuple):
     types: Mapping[int, str]
     ops: Sequence[int]
     lines: Sequence[int]
+    heads: Mapping[int, str]
 
     def op(self, row: int) -> int:
         """The op that line ``row`` is from; -1 if it is not known."""
@@ -79,8 +81,11 @@ class Facts(NamedTuple):
         at = list(rows)
         ops = {self.op(row) for row in at}
         found = self.loops.get(next(iter(ops))) if len(ops) == 1 else None
+        lines = {self.lines[row] if row < len(self.lines) else 0 for row in at}
+        if found is not None and lines.isdisjoint((0, found.line)) and len(lines) == 1:
+            line = lines.pop()  # of a task that the IR shows as a repeat of the one of `found`
+            found = LoopFact((), (self.heads.get(line, ""),), line)
         if found is None:
-            lines = {self.lines[row] if row < len(self.lines) else 0 for row in at}
             here = [x for x in self.loops.values() if x.line and {x.line} == lines]
             found = here[0] if len(here) == 1 and not here[0].names else None
         return found if found is not None and len(found.text) == 1 else None
@@ -96,14 +101,16 @@ def facts_of(compiled: CompileRecord, artefact: Artefact, files: Iterable[FileRe
     loops: dict[int, LoopFact] = {}
     types: dict[int, str] = {}
     variables: dict[int, str] = {}
+    heads: dict[int, str] = {}
     if compiled.snapshots:
         shot = compiled.snapshots[-1]
         files = tuple(files)
         found = readable_ir(compiled, shot, files)
-        heads = loop_heads(compiled, files)
+        by_loc = loop_heads(compiled, files)
+        heads = {_line(compiled, loc): head for loc, head in by_loc.items()}
         for text, op, loc in zip(found.lines, found.ids, found.locs, strict=True):
             if op >= 0:
-                _note_loop(loops, op, text.strip(), _line(compiled, loc), heads.get(loc, ""))
+                _note_loop(loops, op, text.strip(), _line(compiled, loc), by_loc.get(loc, ""))
                 if op in loops and loc >= 0 and compiled.locs[loc].parent >= 0:
                     loops[op] = loops[op]._replace(inside=True)
         for text, op in zip(shot.lines, shot.ids, strict=True):
@@ -115,7 +122,7 @@ def facts_of(compiled: CompileRecord, artefact: Artefact, files: Iterable[FileRe
                 if match[2]:
                     variables[op] = match[2]
     known = [_line(compiled, loc) for loc in artefact.lines]
-    return Facts(params, local_names(compiled), variables, loops, types, artefact.ops, known)
+    return Facts(params, local_names(compiled), variables, loops, types, artefact.ops, known, heads)
 
 
 _TYPED: Final = re.compile(r" *<(\*?\w+)> \$\d+ [=:] \w+(?:(?<=alloca) \['(\w+)'\])?")

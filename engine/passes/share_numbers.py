@@ -1,0 +1,73 @@
+"""Tasks that differ in numbers are set aside, as equal ones are by `share_tasks`.
+
+A record of thousands of loops that differ in coefficients would list the same passes over the same
+ops for each of them. So the first of them stands for the others, if a number decides nothing in any
+pass: the passes that are left run on a copy of the task and on a template of it (see
+`task_templates`) before the recorder sees them, and both must become the same.
+
+A listing names a constant of the task by its text, so no other constant of the task may have it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ..errors import QuadrantsCompilationError
+from ..ir import Func, Op
+from ..ir import codes as C
+from ..ir.printer import format_const
+from ..types import DataType
+from .share_tasks import Numbers, ops_of, set_aside, share_tasks
+from .task_templates import Template, alike_tasks, decide_nothing
+
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = ["share_alike"]
+
+
+def share_alike(func: Func, cx: PassCx) -> bool:
+    """Set tasks aside that repeat an earlier one, or differ from it in numbers that decide
+    nothing."""
+    if cx.prepare is None:
+        return share_tasks(func, cx)
+    found = alike_tasks(func)
+    several = [one for one in found if one.numbers]
+    free = set[Op]()
+    if several:
+        with suppress(QuadrantsCompilationError):  # raised again at its place, by the pass there
+            settled = decide_nothing(func, several, cx.prepare)
+            free = {one.task for one, others in settled if _are_named(one, others)}
+    equal: dict[Op, Op] = {}
+    numbers: dict[Op, Numbers] = {}
+    for one in found:
+        task = one.task
+        own = [(_type_of(op), op.attr) for op in one.numbers]
+        made = {tuple([value for _, value in own]): task}
+        for other, theirs in one.values.items():
+            same = task if task in free else made.setdefault(theirs, other)
+            if same is not other:
+                equal[other] = same
+            if task in free:
+                pairs = zip(own, theirs, strict=True)
+                changed = {number: value for number, value in pairs if number[1] != value}
+                if changed:
+                    numbers[other] = changed
+    return set_aside(func, cx, equal, numbers)
+
+
+def _are_named(one: Template, others: list[Op]) -> bool:
+    """True if each number of the task has a text of its own. others: ops of the finished task."""
+    numbers = set(one.numbers)
+    known = {(op.type, op.attr): format_const(op.attr, _type_of(op)) for op in one.numbers}
+    texts = set(known.values())
+    return len(texts) == len(known) and texts.isdisjoint([
+        format_const(op.attr, _type_of(op)) for op in (*ops_of(one.task.regions), *others)
+        if op.code == C.CONST and op not in numbers
+    ])  # fmt: skip
+
+
+def _type_of(constant: Op) -> DataType:
+    assert isinstance(constant.type, DataType)
+    return constant.type
