@@ -3,8 +3,10 @@
 import random
 import struct
 
+import numpy as np
 import pytest
-from qd_studio.engine.backends.cpu import baseline, host
+from qd_studio import engine as qd
+from qd_studio.engine.backends.cpu import baseline, first_tier, host
 
 from tests.backends.test_baseline import HEAD, TAIL, access, both, kept, kernel, run
 
@@ -141,3 +143,34 @@ def test_a_function_with_very_many_values_is_left_to_llvm(monkeypatch):
             baseline.compile_first(kernel(text), 0)
     boxes = "".join([f"  %v{k} = alloca [100 x i64], align 8\n" for k in range(100)])
     assert frame(f"{HEAD}{boxes}{TAIL}") > 80000
+
+
+ARRAY = qd.types.ndarray(qd.f32, 1)
+
+
+@qd.kernel
+def followed(x: ARRAY, y: ARRAY):
+    for i in x:
+        a = x[i]
+        for t in range(3):
+            a = qd.sin(a) * 1.25 + x[t]
+            if a > 0.5:
+                a = qd.exp(-a) + a * a
+        b = a * x[i]
+        for k in qd.static(range(9)):
+            b = qd.sin(b) * a + (k + 0.3)
+        y[i] = qd.cos(a) * b * a + b
+
+
+def test_gradients_need_no_llvm_for_their_first_code(monkeypatch):
+    """Of a kernel with adstacks and the exponential."""
+    monkeypatch.setattr(first_tier, "first_code", lambda *_: pytest.fail("LLVM was asked"))
+    found = []
+    for arch, tiered in ((qd.cpu, True), (qd.interp, False)):
+        qd.init(arch=arch, tiered=tiered, offline_cache=False, ad_stack_experimental_enabled=True)
+        x, y = qd.ndarray(qd.f32, 33, needs_grad=True), qd.ndarray(qd.f32, 33, needs_grad=True)
+        x.from_numpy(np.linspace(-1, 2, 33, dtype=np.float32))
+        y.grad.fill(1.0)
+        followed.grad(x, y)
+        found.append(x.grad.to_numpy())
+    np.testing.assert_allclose(*found, rtol=1e-5)
