@@ -133,10 +133,27 @@ def _stored(n: int) -> list[str]:
     return [f"y[{k % 64}] = y[{(k + 1) % 64}] * a + {_c(k)}" for k in range(n)]
 
 
+def _updates(n: int) -> list[str]:
+    """Updates of as many places by atomics, in one loop."""
+    names = ("add", "max", "min")
+    updates = [f"    qd.atomic_{names[k % 3]}(y[{k}], x[i] * {_c(k)})" for k in range(n)]
+    return ["for i in range(x.shape[0]):", *updates]
+
+
+def _casts(n: int) -> list[str]:
+    """Integers and floats that become each other, in one long block."""
+    lines = ["    t = qd.f64(s)", "    m = i"]
+    for k in range(n // 2):
+        lines += [f"    m = (m * {2 * k % 89 + 3} + qd.i32(t)) ^ (m >> {k % 19 + 1})",
+                  "    t = t * 0.5 + qd.f64(m & 255)"]  # fmt: skip
+    return [*_LOOP, *lines, "    y[i] = qd.f32(t) + m"]
+
+
 SHAPES: Final[dict[str, Callable[[int], list[str]]]] = {
     "block": _block, "chain": _chain, "divisions": _divisions, "loops": _loops,
     "distinct": _distinct, "various": _various, "nests": _nests, "branches": _branches,
     "choices": _choices, "calls": _calls, "unrolled": _unrolled, "serial": _stored,
+    "updates": _updates, "casts": _casts,
 }  # fmt: skip
 
 _STEP: Final = """

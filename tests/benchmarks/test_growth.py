@@ -1,0 +1,57 @@
+"""First calls of large kernels: four times as many statements cost some four times as much.
+
+A part that is quadratic soon costs most of a compile. The limit leaves room for what a busy machine
+does to single figures.
+"""
+
+import importlib.util
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from qd_studio import engine as qd
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from bench.shapes import SHAPES, source
+
+LIMIT = 7.0
+"""Linear is 4, quadratic is 16."""
+GRADIENTS = ["block", "chain", "branches", "calls", "loops"]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.not_on_device("it times compiles for processors"),
+    pytest.mark.filterwarnings("ignore:qd.static unrolled"),
+]
+
+
+def seconds(folder, shape, statements, gradient):
+    """The processor time of this thread for a first call."""
+    file = folder / f"{shape}_{statements}.py"
+    file.write_text(source(shape, statements))
+    spec = importlib.util.spec_from_file_location("generated", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    x, y = (qd.ndarray(qd.f32, max(statements, 64), needs_grad=gradient) for _ in "xy")
+    kernel = module.generated.grad if gradient else module.generated
+    begin = time.thread_time()
+    kernel(x, y, 0.5)
+    return time.thread_time() - begin
+
+
+@pytest.mark.parametrize(
+    ("shape", "gradient"),
+    [*[(shape, False) for shape in SHAPES], *[(shape, True) for shape in GRADIENTS]],
+)
+def test_the_time_of_a_first_call_is_linear_in_the_size(tmp_path, shape, gradient):
+    qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
+    seconds(tmp_path, shape, 80, gradient)
+    ratios = []
+    for _ in range(3):
+        qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
+        small = seconds(tmp_path, shape, 640, gradient)
+        ratios.append(seconds(tmp_path, shape, 2560, gradient) / small)
+        if min(ratios) < LIMIT:
+            return
+    raise AssertionError(ratios)
