@@ -1,4 +1,4 @@
-"""First calls of large kernels: four times as many statements cost some four times as much.
+"""First calls of large kernels: six times as many statements cost some six times as much.
 
 A part that is quadratic soon costs most of a compile. The limit leaves room for what a busy machine
 does to single figures.
@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from bench.shapes import SHAPES, source
 
-LIMIT = 7.0
-"""Linear is 4, quadratic is 16."""
+LIMIT = 9.0
+"""Linear is 6, quadratic is 36."""
 GRADIENTS = ["block", "chain", "branches", "calls", "loops"]
 pytestmark = [
     pytest.mark.slow,
@@ -51,7 +51,7 @@ def test_the_time_of_a_first_call_is_linear_in_the_size(tmp_path, shape, gradien
     for _ in range(3):
         qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
         small = seconds(tmp_path, shape, 640, gradient)
-        ratios.append(seconds(tmp_path, shape, 2560, gradient) / small)
+        ratios.append(seconds(tmp_path, shape, 3840, gradient) / small)
         if min(ratios) < LIMIT:
             return
     raise AssertionError(ratios)
