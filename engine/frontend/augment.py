@@ -11,7 +11,7 @@ from typing import Any
 
 from ..ir import Op
 from ..ir import codes as C
-from ..types import BUILDER, pointer_to, u1
+from ..types import BUILDER, pointer_to, u1, void
 from .func_builder import FuncBuilder
 from .lvalues import lvalue
 from .matrices import as_matrix, elementwise
@@ -146,14 +146,12 @@ def atomically(fb: FuncBuilder, node: ast.AST, code: int, ptr: Any, values: tupl
     """An atomic op on a pointer, or on the part that an index of run time picks; the old value."""
     target = dtype_in(fb, ptr)
     if isinstance(ptr, Op):
-        fb.held.pop(ptr, None)
         return fb.emit(node, code, (ptr, *values), None, target)
     old = fb.emit(node, C.ALLOCA, (), "", pointer_to(target))
 
     def update(part: Op) -> None:
-        fb.held.pop(part, None)
         found = fb.emit(node, code, (part, *values), None, target)
-        fb.assign(old, found, node)
+        fb.emit(node, C.LOCAL_STORE, (old, found), None, void)
 
     fb.at_picked(ptr, update, node)
     return fb.load(old, node)

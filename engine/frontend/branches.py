@@ -54,7 +54,7 @@ def _bool_chain(fb: FuncBuilder, node: ast.BoolOp, values: list[ast.expr], is_an
     saved = fb.enter(branch.regions[0 if is_and else 1])
     right = fb.op(_bool_chain(fb, node, rest, is_and), rest[0])
     right = _logical(fb, node, right, rest[0], left, is_and)
-    fb.assign(var, right, node)
+    fb.emit(node, C.LOCAL_STORE, (var, right), None, void)
     fb.leave(saved, "condition", node)
     var.type = pointer_to(promote(left.type, right.type))
     return fb.load(var, node)

@@ -149,7 +149,6 @@ def like(calls: Calls, kind: Kind, context: FuncContext) -> _Walk | None:
 
 def begin(fb: FuncBuilder, kind: Kind) -> tuple[_Walk, Any]:
     """Called before a walk; the result is for `keep`."""
-    fb.forget(kind.operands)  # what variables hold is no part of the kind
     calls = fb.calls
     state = len(fb.ops), len(fb.prologue), len(calls.made) - 1, calls.walks
     return _Walk(kind, fb.func.next_id), state
@@ -157,7 +156,6 @@ def begin(fb: FuncBuilder, kind: Kind) -> tuple[_Walk, Any]:
 
 def keep(fb: FuncBuilder, begun: tuple[_Walk, Any], result: Any) -> None:
     """Called after a walk."""
-    fb.forget(begun[0].kind.operands)  # as after a copy
     done, (ops, prologue, made, walks) = begun
     if walks is fb.calls.walks:
         done.end = fb.func.next_id
@@ -174,7 +172,6 @@ def copy(fb: FuncBuilder, context: FuncContext, walk: _Walk, kind: Kind) -> Any:
     copier = _Copier(fb, walk, dict(zip(walk.kind.operands, kind.operands, strict=True)))
     copier.locs[walk.made[0].loc] = context.call
     copier.write(walk.ops, fb.block)
-    fb.forget(kind.operands)  # it may write to them
     fb.func.next_id += walk.end - walk.first - len(walk.added)
     for loc, scope, decl in walk.made[1:]:
         made = Made(

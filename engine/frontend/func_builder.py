@@ -103,14 +103,12 @@ class FuncBuilder(MemoryAccess):
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
     static: how many ``qd.static(...)`` the walk is in. quiet: `static_print` prints nothing.
-    checkpoints: the user's names of those met so far. calls: those that were inlined. held: the
-    values of local variables, by block; see `load`. forwards: false if loads are as written.
+    checkpoints: the user's names of those met so far. calls: those that were inlined.
     """
 
     __slots__ = (
         "block", "calls", "captures", "checkpoints", "config", "context", "default_fp",
-        "default_ip", "depth", "forwards", "funcs", "held", "notices", "ops", "quiet",
-        "real_functions", "static",
+        "default_ip", "depth", "funcs", "notices", "ops", "quiet", "real_functions", "static",
     )  # fmt: skip
 
     def __init__(
@@ -119,9 +117,6 @@ class FuncBuilder(MemoryAccess):
         super().__init__(func)
         self.block = func.body
         self.ops = func.body.ops
-        self.held = {}
-        # Which values need stacks for a gradient depends on what is in a variable.
-        self.forwards = cast(KernelDecl, context.decl).autodiff == "none"
         self.config = config
         self.default_fp = cast(DataType, parse_type(config.default_fp))
         self.default_ip = cast(DataType, parse_type(config.default_ip))

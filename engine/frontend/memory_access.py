@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..ir import ArrayAttr, Block, Op
@@ -15,8 +15,6 @@ from .values import SEQUENCES, DynamicElement, ElementLocation, MatrixValue, Str
 __all__ = ["MemoryAccess", "Saved"]
 
 Saved = tuple[Block, "list[Op]"]
-_SHOWN = frozenset((C.CONST, C.LOOP_INDEX))
-"""Ops that mean more to the frontend than a value of their type: a variable hides them."""
 
 
 class MemoryAccess(Parameters):
@@ -25,8 +23,6 @@ class MemoryAccess(Parameters):
     __slots__ = ()
 
     block: Block
-    forwards: bool
-    held: dict[Op, dict[Block, Op]]
 
     def emit(
         self, node: ast.AST, code: int, args: tuple[Op, ...] = (), attr: Any = None,
@@ -55,45 +51,13 @@ class MemoryAccess(Parameters):
     def variable(self, value: Op, name: str, node: ast.AST, t: Type | None = None) -> Op:
         """A new local variable that holds ``value``."""
         var = self.emit(node, C.ALLOCA, (), name, pointer_to(t or value.type))
-        self.assign(var, value, node)
+        self.emit(node, C.LOCAL_STORE, (var, value), None, void)
         return var
 
     def load(self, ptr: Op, node: ast.AST) -> Op:
-        """The value at ``ptr``: that of a variable which was stored or loaded last, if that was in
-        this block, or around it with nothing but conditions between.
-
-        Whatever else may write to the variable forgets its values. A large kernel would have a
-        fifth more ops: loads, which all that follows would look at.
-        """
+        code = C.LOCAL_LOAD if ptr.code == C.ALLOCA else C.GLOBAL_LOAD
         pointer: Any = ptr.type
-        if ptr.code != C.ALLOCA:
-            return self.emit(node, C.GLOBAL_LOAD, (ptr,), None, pointer.elem)
-        values = self.held.get(ptr)
-        block: Block | None = self.block
-        while values and block is not None:
-            if block in values:
-                return values[block]
-            owner = block.owner
-            block = owner.block if owner is not None and owner.code == C.IF else None
-        value = self.emit(node, C.LOCAL_LOAD, (ptr,), None, pointer.elem)
-        if self.forwards and self.is_private(ptr):
-            self.held.setdefault(ptr, {})[self.block] = value
-        return value
-
-    def assign(self, var: Op, value: Op, node: ast.AST) -> None:
-        """Store ``value`` in a local variable."""
-        self.emit(node, C.LOCAL_STORE, (var, value), None, void)
-        pointer: Any = var.type
-        same = value.type is pointer.elem and value.code not in _SHOWN
-        if same and self.forwards and self.is_private(var):
-            self.held[var] = {self.block: value}
-        else:
-            self.held.pop(var, None)
-
-    def forget(self, ptrs: Iterable[Op]) -> None:
-        """Something else than `assign` may write to ``ptrs``."""
-        for ptr in ptrs:
-            self.held.pop(ptr, None)
+        return self.emit(node, code, (ptr,), None, pointer.elem)
 
     def store(self, ptr: Op | DynamicElement, value: Op, node: ast.AST) -> None:
         if isinstance(ptr, DynamicElement):
@@ -103,10 +67,8 @@ class MemoryAccess(Parameters):
         target: DataType = pointer.elem
         if value.type.is_real and target.is_int:
             self.warn(f"Assigning {value.type} to {target} may lose precision", node)
-        if ptr.code == C.ALLOCA:
-            self.assign(ptr, value, node)
-        else:
-            self.emit(node, C.GLOBAL_STORE, (ptr, value), None, void)
+        code = C.LOCAL_STORE if ptr.code == C.ALLOCA else C.GLOBAL_STORE
+        self.emit(node, code, (ptr, value), None, void)
 
     def _picks(self, at: DynamicElement, k: int, node: ast.AST) -> Op:
         """An op that is 1 if the index picks part ``k``."""

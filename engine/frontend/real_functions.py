@@ -81,7 +81,6 @@ def real_call(fb: FuncBuilder, node: ast.Call, decl: FuncDecl, owner: Any = NO_O
     if len(flat) > 1:
         outputs = [fb.emit(node, C.ALLOCA, (), "", pointer_to(t)) for t in flat]
     depth = _depth(fb, node)
-    fb.forget(operands)
     result: Type = flat[0] if len(flat) == 1 else void
     call = fb.emit(
         node, C.CALL, (depth, *operands, *outputs), real.callee.name, result

@@ -75,7 +75,7 @@ def element(i: qd.i32):
 
 def test_elements_of_locals_are_single_variables():
     ops = names_of(element)
-    assert ops.count("local_load") == 2 and ops.count("local_store") == 5
+    assert ops.count("local_load") == 3 and ops.count("local_store") == 5
 
 
 @qd.kernel

@@ -79,7 +79,7 @@ def test_a_copy_is_what_a_walk_makes(tmp_path, monkeypatch, body) -> None:
     copy = copies.copy
     monkeypatch.setattr(copies, "copy", lambda *a: copied.append(1) or copy(*a))
     found = built(kernel)
-    monkeypatch.setattr(copies, "like", lambda *_: None)
+    monkeypatch.setattr(copies, "kind_of", lambda *_: None)
     walked = built(kernel)
     assert bool(copied) == (body != BODIES["other types"])
     assert to_text(found.func, locs=True) == to_text(walked.func, locs=True)
