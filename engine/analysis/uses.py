@@ -42,10 +42,12 @@ class OpList:
             at = marks.find(1, at + 1)
         return found
 
-    def all_used(self, mask: bytes) -> bool:
-        """True if each op of ``mask`` is an operand of another."""
+    def unused(self, mask: bytes) -> list[Op]:
+        """The ops of ``mask`` that are no operand of another one."""
         used = set(chain.from_iterable([op.args for op in self.ops]))
-        return used.issuperset(self.of(mask))
+        if used.issuperset(self.of(mask)):  # most often, and asked faster than one by one
+            return []
+        return [op for op in self.of(mask) if op not in used]
 
 
 def use_counts(block: Block) -> dict[Op, int]:

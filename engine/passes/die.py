@@ -53,15 +53,16 @@ def die(func: Func, cx: PassCx) -> bool:
 def _drop_unused(ops: OpList) -> bool:
     """Delete what nothing uses, and what nothing else uses."""
     # A chain of unused ops ends in one that nothing uses; most runs find none.
-    if ops.all_used(_REMOVABLE):
+    dead = ops.unused(_REMOVABLE)
+    if not dead:
         return False
-    uses = Counter(chain.from_iterable([op.args for op in ops.ops]))
-    dead = [op for op in ops.of(_REMOVABLE) if op not in uses]
-    for op in dead:  # which grows
-        for a in op.args:
-            uses[a] -= 1
-            if not uses[a] and C.REMOVABLE[a.code]:
-                dead.append(a)
+    if any(op.args for op in dead):
+        uses = Counter(chain.from_iterable([op.args for op in ops.ops]))
+        for op in dead:  # which grows
+            for a in op.args:
+                uses[a] -= 1
+                if not uses[a] and C.REMOVABLE[a.code]:
+                    dead.append(a)
     drop(set(dead))
     return True
 

@@ -14,7 +14,7 @@ alone arithmetic on floats, loads and everything with an effect.
 
 from __future__ import annotations
 
-from ..ir import Block, Func, Op, replace_uses
+from ..ir import Block, Func, Op
 from ..ir import codes as C
 from .manager import PassCx
 from .registry import register
@@ -27,24 +27,34 @@ _Key = tuple[object, ...]
 def merge_global_ptrs(func: Func, cx: PassCx) -> bool:
     """Merge equal addresses and index computations."""
     repl: dict[Op, Op] = {}
-    _merge(func.body, {}, set(), repl)
+    users: list[Op] = []
+    _merge(func.body, {}, set(), repl, users)
     if not repl:
         return False
-    keep_merged(cx, replace_uses(func.body, repl))
+    keep_merged(cx, [op for op in users if op not in repl])
     cx.rewrote_all(repl, "computed before")
     return True
 
 
 def _merge(
-    block: Block, known: dict[_Key, Op], around: set[Block | None], repl: dict[Op, Op]
-) -> None:
-    """Merge the addresses of a block. Of the known ones, those in a block around it count."""
+    block: Block, known: dict[_Key, Op], around: set[Block | None], repl: dict[Op, Op],
+    users: list[Op],
+) -> None:  # fmt: skip
+    """Merge the addresses of a block. Of the known ones, those in a block around it count.
+
+    users: gets the ops whose operands have changed. A use comes after what it uses."""
     around.add(block)
     dead = False
     pure, get = C.PURE, repl.get
     for op in block.ops:
+        args = op.args
+        for a in args:
+            if a in repl:
+                args = op.args = tuple([get(x, x) for x in args])
+                users.append(op)
+                break
         if pure[op.code] and (op.type.is_int or op.type.is_ptr):
-            key = (op.code, op.type, tuple([get(a, a) for a in op.args]), op.attr)
+            key = (op.code, op.type, args, op.attr)
             found = known.setdefault(key, op)
             if found is op:
                 continue
@@ -55,7 +65,7 @@ def _merge(
                 known[key] = op
         elif op.regions:
             for region in op.regions:
-                _merge(region, known, around, repl)
+                _merge(region, known, around, repl, users)
     if dead:
         block.ops = [op for op in block.ops if op not in repl]
     around.remove(block)
