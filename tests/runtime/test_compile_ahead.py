@@ -153,6 +153,7 @@ def test_a_compile_of_over_a_second_is_announced_once_on_a_terminal(
         assert ("compiling kernel 'slow' (" in said and place in said) if announced else not said
 
 
+@pytest.mark.not_on_device("launches of first-tier code are interrupted on processors alone")
 @pytest.mark.parametrize("arch", ["cpu", "opencl"])
 def test_a_launch_that_waits_for_full_code_is_announced(arch, monkeypatch):
     """Its first-tier code was made at once, which is no slow compile."""
