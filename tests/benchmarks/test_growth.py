@@ -50,8 +50,8 @@ def test_the_time_of_a_first_call_is_linear_in_the_size(tmp_path, shape, gradien
     ratios = []
     for _ in range(3):
         qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
-        small = seconds(tmp_path, shape, 640, gradient)
-        ratios.append(seconds(tmp_path, shape, 3840, gradient) / small)
+        small = seconds(tmp_path, shape, 480, gradient)
+        ratios.append(seconds(tmp_path, shape, 2880, gradient) / small)
         if min(ratios) < LIMIT:
             return
     raise AssertionError(ratios)
