@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from bench.shapes import SHAPES, source
 
+from tests.fuzz.tiers import no_helper
+
 LIMIT = 9.0
 """Linear is 6, quadratic is 36."""
 GRADIENTS = ["block", "chain", "branches", "calls", "loops"]
@@ -45,13 +47,13 @@ def seconds(folder, shape, statements, gradient):
     [*[(shape, False) for shape in SHAPES], *[(shape, True) for shape in GRADIENTS]],
 )
 def test_the_time_of_a_first_call_is_linear_in_the_size(tmp_path, shape, gradient):
-    qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
-    seconds(tmp_path, shape, 80, gradient)
     ratios = []
-    for _ in range(3):
+    with no_helper():  # which would be busy with full code for minutes
         qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
-        small = seconds(tmp_path, shape, 480, gradient)
-        ratios.append(seconds(tmp_path, shape, 2880, gradient) / small)
-        if min(ratios) < LIMIT:
-            return
-    raise AssertionError(ratios)
+        seconds(tmp_path, shape, 80, gradient)
+        while len(ratios) < 3 and min(ratios, default=LIMIT) >= LIMIT:
+            qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
+            small = seconds(tmp_path, shape, 480, gradient)
+            ratios.append(seconds(tmp_path, shape, 2880, gradient) / small)
+        qd.reset()
+    assert min(ratios) < LIMIT
