@@ -1,7 +1,7 @@
 """Tasks that differ in numbers are set aside, as equal ones are by `share_tasks`.
 
 A record of thousands of loops that differ in coefficients would list the same passes over the same
-ops for each of them. So the first of them stands for the others, if a number decides nothing in any
+ops for each of them. So only the first of them is prepared, if a number decides nothing in any
 pass: the passes that are left run on a copy of the task and on a template of it (see
 `task_templates`) before the recorder sees them, and both must become the same.
 

@@ -1,10 +1,12 @@
 """First-tier code of the CPU that prints."""
 
+import ctypes
 import sys
 
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cpu import background
+from qd_studio.engine.backends.cpu import background, native
+from qd_studio.engine.backends.kernarg import abi
 from qd_studio.engine.cache.in_process import IN_PROCESS
 
 from tests.fuzz.tiers import interrupted, no_helper
@@ -79,6 +81,20 @@ def test_what_was_printed_comes_before_the_error_of_an_assertion(capsys):
         fails(qd.ndarray(qd.i32, shape=3))
     assert capsys.readouterr().out == "first\n"
     assert not executable(fails).is_full
+
+
+def test_a_launch_that_failed_is_late_where_there_is_no_room_for_what_it_prints():
+    """Other threads may go on after a failure. Full code fails again, and prints all."""
+    keep = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)
+    error, value, sizes = (ctypes.c_int64(n) for n in (7, 5, 8))
+    at = [ctypes.addressof(cell) for cell in (error, value, sizes)]
+    data = (ctypes.c_int64 * 8)(32, 56, at[0], at[2])
+    call = keep(native.first_native().keep)
+    call(ctypes.addressof(data), 0, at[1])
+    assert (error.value, data[:2], data[4:]) == (7, [48, 56], [0, 5, 0, 0])
+    call(ctypes.addressof(data), 0, at[1])
+    assert error.value == abi.LATE
+    assert data[4:] == [0, 5, 0, 0]
 
 
 def test_a_launch_from_what_prints(monkeypatch):

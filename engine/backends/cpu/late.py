@@ -9,7 +9,8 @@ and the size.
 ``qd_keep`` is what such a kernel prints with: a launch that is late must not have printed anything.
 It appends the number of the site and the values to a buffer, which begins with a header of 8-byte
 words: the bytes in use, those that there are, the argument buffer, and the addresses of the number
-of bytes of each site's values. A launch with more to print counts as late.
+of bytes of each site's values. A launch with more to print counts as late, also if an assertion has
+failed: full code prints all, and fails again.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ entry:
   %full = icmp sgt i64 %end, %room
   br i1 %full, label %stop, label %keep
 stop:
-  %noted = cmpxchg ptr %kernarg, i64 0, i64 {late} monotonic monotonic, align 8
+  %before = atomicrmw xchg ptr %kernarg, i64 {late} monotonic, align 8
   ret void
 keep:
   %record = getelementptr inbounds i8, ptr %kept, i64 %at
