@@ -53,10 +53,11 @@ if TYPE_CHECKING:
     from .streams import Streams
 
 __all__ = [
-    "ABSENT", "BUILT", "COMPILING", "FORK_HANDLERS", "WAITS", "ArgumentBuffer", "ArgumentPool",
-    "Artifact", "AssertSite", "Backend", "Caps", "Device", "Executable", "Flow", "HostBackend",
-    "HostDevice", "KernelMeta", "PrintSite", "StackMeta", "StackPlan", "Target", "TaskMeta",
-    "TaskPlan", "availability", "find", "names", "program_ended", "waiting", "with_targets",
+    "ABSENT", "BUILT", "COMPILING", "END_HANDLERS", "FORK_HANDLERS", "WAITS", "ArgumentBuffer",
+    "ArgumentPool", "Artifact", "AssertSite", "Backend", "Caps", "Device", "Executable", "Flow",
+    "HostBackend", "HostDevice", "KernelMeta", "PrintSite", "StackMeta", "StackPlan", "Target",
+    "TaskMeta", "TaskPlan", "availability", "find", "names", "program_ended", "waiting",
+    "with_targets",
 ]  # fmt: skip
 
 
@@ -68,6 +69,8 @@ FORK_HANDLERS: Final[list[tuple[Callable[[], None], Callable[[], None], Callable
 The program's own handler calls them within the locks that compiles hold: the other way round, the
 two would wait for each other.
 """
+END_HANDLERS: Final[list[Callable[[], None]]] = []
+"""The functions of backends to call when a program has ended."""
 COMPILING: Final[list[Any]] = []
 """Locks (`threading.RLock`) of backends that threads hold in a compiler, next to the lock of the
 program. The end of the process acquires them: no compiler may be in use while its library ends."""

@@ -54,6 +54,7 @@ _NAMES: Final = {
     for kind, codes in KIND_CODES
 }
 _TASK: Final = "offloaded"
+_LOOP: Final = "range_for"
 _FLOAT: Final = re.compile(r"(<f\d+> \$\d+ = const )(\S+)")
 _TOP: Final = 2
 """Columns before an op at the top of a kernel."""
@@ -124,7 +125,8 @@ def _near(name: str, compiled: CompileRecord) -> str:
 
 def task_count(shot: Snapshot) -> int:
     """The number of tasks of a listing."""
-    return sum(1 for text in shot.lines if _is_task(text))
+    found = map(_task, shot.lines)
+    return sum(1 for task in found if task is not None and task.name == _TASK)
 
 
 def statements(
@@ -146,25 +148,26 @@ def statements(
     return out
 
 
-def _is_task(text: str) -> bool:
+def _task(text: str) -> OpLine | None:
+    """The task, or loop at the top, that begins on a line."""
     if len(text) - len(text.lstrip(" ")) != _TOP:
-        return False
+        return None
     found = read_line(text)
-    return found is not None and found.name == _TASK
+    return found if found is not None and found.name in (_TASK, _LOOP) else None
 
 
 def _lines_of(shot: Snapshot, task: int | None) -> Iterator[tuple[int, str]]:
-    """The lines of a task, or all; for a task that repeats another one, those of the other."""
+    """The lines of a task, or all; for one that repeats another one, those of the other."""
     number = -1
     inside = False
     bodies: dict[int, list[tuple[int, str]]] = {}
     body: list[tuple[int, str]] = []
     for index, text in enumerate(shot.lines):
-        if _is_task(text):
-            number += 1
-            found = read_line(text)
-            inside = found is not None and not found.args
-            body = [] if inside or found is None else _repeated(found, bodies)
+        found = _task(text)
+        if found is not None:
+            number += found.name == _TASK
+            inside = bool(found.opens)
+            body = [] if inside else _repeated(found, bodies)
             bodies[shot.ids[index]] = body
             if task is None:
                 yield index, text
@@ -190,8 +193,8 @@ def _lines_of(shot: Snapshot, task: int | None) -> Iterator[tuple[int, str]]:
 
 
 def _repeated(task: OpLine, bodies: dict[int, list[tuple[int, str]]]) -> list[tuple[int, str]]:
-    """The lines of a task that repeats another one, with its own numbers. bodies: those of tasks
-    before it."""
+    """The lines of a task or loop that repeats another one, with its own numbers. bodies: those of
+    the ones before it."""
     lines, numbers = bodies.get(task.args[0], []), numbers_of(task)
     return [(index, _FLOAT.sub(lambda m: m[1] + numbers.get(m[2], m[2]), text))
             for index, text in lines] if numbers else lines  # fmt: skip

@@ -44,7 +44,8 @@ class Graph(NamedTuple):
 
 def graphs_of(snapshot: Snapshot) -> tuple[Graph, ...]:
     """The graphs of a listing: one a task that repeats none, or one of the kernel before it has
-    tasks; then those of the real functions that it calls. Raises GraphError."""
+    tasks, without loops that repeat others; then those of the real functions that it calls. Raises
+    GraphError."""
     # These graphs need no parameters.
     return _graphs(snapshot, lambda head: f"{head[2]} {head[3]}() stage=typed {{", live=False)
 
@@ -70,6 +71,9 @@ def _graphs(
     except IRParseError as error:
         raise GraphError(f"the IR cannot be read: {error.message}") from None
     tasks = func.tasks()
+    if not tasks:  # nor has a loop: it is left out
+        func.body.ops = [op for op in func.body.ops if op.id in texts
+                         and (not op.regions or texts[op.id].endswith("{"))]  # fmt: skip
     # A task that repeats another one has no lines: its graph is that of the other.
     listed = {i: task for i, task in enumerate(tasks) if texts.get(task.id, "{").endswith("{")}
     copies = {op.id for i, task in enumerate(tasks) if i not in listed

@@ -122,6 +122,7 @@ class Without(Instrument):
     """Leaves out optional runs: of named passes, of a pass in a stage, or single ones."""
 
     shares_from = 1
+    skips = True
 
     def __init__(self, names: Collection[str], keys: Collection[RunKey]) -> None:
         self._keys: Final = frozenset([*keys, *((name,) for name in names)])

@@ -286,7 +286,7 @@ class _Writer:
             text = self._opening(i, id, op, args)
         elif op.name == "bounds":
             text = self._bounds(args)
-        elif op.name == "offloaded":
+        elif op.name in ("offloaded", "range_for"):
             text = repeat(op) if op.args else "task"
         elif op.name in ("alloca", "array_alloca", "ad_stack_alloca"):
             text = self._variable(id, op)

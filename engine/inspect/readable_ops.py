@@ -92,15 +92,16 @@ class Signature(NamedTuple):
 
 
 def numbers_of(op: OpLine) -> dict[str, str]:
-    """Of a task that repeats another one: by a number of that, the one here."""
+    """Of a task or loop that repeats another one: by a number of that, the one here."""
     pairs = (pair.partition(": ") for pair in op.attr[1:-1].split(", ") if pair)
     return {old: new for old, _, new in pairs}
 
 
 def repeat(op: OpLine) -> str:
-    """A task that repeats another one."""
+    """A task or loop that repeats another one."""
+    what = "loop" if op.name == "range_for" else "task"
     pairs = ", ".join([f"{new} for {old}" for old, new in numbers_of(op).items()])
-    return f"task repeats ${op.args[0]}{' with ' if pairs else ''}{pairs}"
+    return f"{what} repeats ${op.args[0]}{' with ' if pairs else ''}{pairs}"
 
 
 @lru_cache(4096)

@@ -310,9 +310,10 @@ def _counted(func: Func) -> Counter[int]:
     """The number of ops of each code; those of a task count for each one that repeats it, too."""
     codes = Counter([op.code for op in all_ops(func)])
     if func.shared is not None:
-        repeated = Counter([task.args[0] for task in func.listed() if task.args])
+        equal = func.shared.equal
+        repeated = Counter([equal[task] for task in func.listed() if task in equal])
         for task, count in repeated.items():
-            codes[C.OFFLOADED] += count
+            codes[task.code] += count
             for op in (op for region in task.regions for op in walk(region)):
                 codes[op.code] += count
     return codes

@@ -90,8 +90,9 @@ class Func:
     copies: finished tasks that are an earlier one but for numbers, and have its blocks
         (`passes.task_templates.TaskCopy`).
     renumbered: finished tasks that are an earlier one but for numbers, with blocks of their own.
-    shared: tasks that are set aside, or share their blocks (`passes.share_tasks.SharedTasks`). One
-        that is set aside is not in the body; it has the earlier one as its operand, and no regions.
+    shared: tasks, or loops that become tasks, that are set aside or share their blocks
+        (`passes.share_tasks.SharedTasks`). One that is set aside is not in the body; it has the
+        earlier one as its operand, and no regions.
     """
 
     __slots__ = (
@@ -153,9 +154,17 @@ class Func:
         """The ops of the root as they are printed: with the tasks that are set aside."""
         if self.shared is None:
             return self.body.ops
-        left = set(self.body.ops)
-        order: list[Op] = self.shared.order
-        return [task for task in order if (task.args[0] if task.args else task) in left]
+        left, equal = set(self.body.ops), self.shared.equal
+        runs: dict[Op, list[Op]] = self.shared.runs
+        if not runs.keys() <= left:
+            order = [task for run in runs.values() for task in run]
+            runs, run = {}, []
+            for task in order:
+                if task in left:
+                    run = runs[task] = [task]
+                elif equal.get(task) in left:
+                    run.append(task)
+        return [task for op in self.body.ops for task in runs.get(op, (op,))]
 
     def numbered_tasks(self) -> dict[int, Op]:
         """The tasks that are not set aside, by their number among all."""

@@ -11,6 +11,7 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
     function NAME(NAME: TYPE, ...) [-> (TYPE)] stage=STAGE [@LOC] {      after the kernel
     loc @N = 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' (- | @PARENT)
     $ID : offloaded $ID [{NUMBER: NUMBER, ...}] [@LOC]       a task that repeats another one
+    $ID : range_for $ID [{NUMBER: NUMBER, ...}] [@LOC]       a loop at the top that does so
 
     TAIL       [may_alias] [graph] [autodiff=MODE] [global_tmp=N] [@LOC]
     PARAM      NAME: TYPE
@@ -21,8 +22,8 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
 
 The op table defines the operands, attributes and regions of each opcode. The parser checks only the
 form: an operand may name any op of the text, so the parser reads broken IR, for the verifier. A
-task that repeats another one gets a copy of its attribute and blocks, with ids of its own; where a
-constant there has the text before a colon, it gets the number after that.
+task or loop that repeats another one gets a copy of its attribute and blocks, with ids of its own;
+where a constant there has the text before a colon, it gets the number after that.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from . import codes as C
 from .attrs import RECORDS, Param
 from .builder import normalize
 from .codes import BY_NAME, CODES
-from .edit import clone_into
+from .edit import clone, clone_into, replace_uses
 from .loc import UNKNOWN, Loc, get_loc
 from .op import Arg, Block, Callee, Func, Op
 from .param_reader import ARG, PARAM, read_arg, read_param
@@ -82,6 +83,13 @@ def parse(text: str, file: str = "<ir>") -> Func:
 
 # The same few attributes are on thousands of lines; they are immutable.
 _value: Final = lru_cache(4096)(ast.literal_eval)
+
+
+def _text_of(op: Op) -> str:
+    """The text of a constant that is a float; empty for any other op."""
+    t = op.type
+    real = op.code == C.CONST and isinstance(t, DataType) and t.is_real
+    return format_const(op.attr, t) if real else ""  # type: ignore[arg-type]
 
 
 def _literal_end(line: str, at: int) -> int:
@@ -211,27 +219,36 @@ class _Parser:
         return func
 
     def repeat(self, func: Func, task: Op, line: int) -> None:
-        """Copy what a task repeats."""
+        """Copy what a task, or a loop, repeats."""
+        what = "loop" if task.code == C.RANGE_FOR else "task"
         (same,) = task.args if len(task.args) == 1 else (task,)
-        if same.code != C.OFFLOADED or not same.regions or same.block is not task.block:
-            self.fail("a task repeats one that has its ops", 0, line)
+        if same.code != task.code or not same.regions or same.block is not task.block:
+            self.fail(f"a {what} repeats one that has its ops", 0, line)
         numbers: dict[str, str] = dict(task.attr or ())
-        task.args, task.attr = (), same.attr
+        task.args, task.attr = (() if what == "task" else same.args), same.attr
         task.regions = tuple([Block(task) for _ in same.regions])
         mapping = {same: task}
         for source, target in zip(same.regions, task.regions, strict=True):
             clone_into(func, source.ops, mapping, target)
+        if not numbers:
+            return
+        ops = [op for op in mapping.values() if op is not task]
+        known = {a for op in ops for a in op.args}.difference(ops)
+        # Constants around loops: those that are others are so for this loop alone.
+        around = [a for a in known if a.code == C.CONST and _text_of(a) in numbers]
+        own = {a: clone(func, a, {}, func.body) for a in around}
+        func.body.ops[:0] = own.values()
+        for region in task.regions:
+            replace_uses(region, dict(own))
         found: set[str] = set()
-        for op in mapping.values() if numbers else ():
-            t = op.type
-            if op.code == C.CONST and isinstance(t, DataType) and t.is_real:
-                old = format_const(op.attr, t)
-                if old in numbers:
-                    op.attr = normalize(float(numbers[old]), t)
-                    found.add(old)
+        for op in (*ops, *own.values()):
+            old = _text_of(op)
+            if old in numbers:
+                op.attr = normalize(float(numbers[old]), op.type)  # type: ignore[arg-type]
+                found.add(old)
         for old in numbers:
             if old not in found:
-                self.fail(f"the task that is repeated has no constant {old}", 0, line)
+                self.fail(f"the {what} that is repeated has no constant {old}", 0, line)
 
     def body(self, func: Func) -> None:
         """The ops of a kernel or a function, to its last line."""
@@ -345,7 +362,9 @@ class _Parser:
             op.attr = None if record is None else record()
             self.marks.append((op, int(mark), self.at))
             return
-        repeats = code == C.OFFLOADED and operands
+        repeats = operands and (
+            code == C.OFFLOADED or (code == C.RANGE_FOR and line[-1] != "{" and "," not in operands)
+        )
         op.attr, at = self.numbers(match.end(5)) if repeats else self.attr(op, match.end(5))
         if match := _MARK.match(line, at):
             self.marks.append((op, int(match[1]), self.at))

@@ -19,7 +19,8 @@ A value op prints ``<type> $id = name operands [attribute]``, an op without a va
 Constants print ``const value``; records print ``{field=value ...}`` with defaults left out; other
 attributes print as Python literals in brackets. A task that is set aside since it repeats an
 earlier one (see `passes.share_tasks`) prints ``$id : offloaded $earlier``; where some numbers are
-others, ``$id : offloaded $earlier {2.5: 3.25}``: 3.25 for 2.5. With ``locs=True`` each line ends in
+others, ``$id : offloaded $earlier {2.5: 3.25}``: 3.25 for 2.5. A loop at the top that is going to
+be such a task prints likewise, ``$id : range_for $earlier``. With ``locs=True`` each line ends in
 ``@n`` and a table of locations follows the body.
 """
 

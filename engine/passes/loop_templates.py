@@ -11,6 +11,8 @@ each other and on their order. The loops themselves stay as they are until the e
 have made other tasks than one of each loop (values that are computed once for all iterations are a
 task of their own if they cost enough), nothing was won, and all of them are prepared one by one.
 
+`share_loops` compares the loops of a record in the same way.
+
 The IR is that of loops which are all prepared, but for what `task_templates` names, and the order
 of operations that do not depend on each other: passes find all they have to do in other rounds.
 """
@@ -31,7 +33,7 @@ from .task_templates import MANY, Alike, Parameters, Template, described, differ
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["once_per_loop"]
+__all__ = ["alike_loops", "once_per_loop", "with_values"]
 
 
 def once_per_loop(func: Func, cx: PassCx, prepare: Callable[[Collection[Op]], None]) -> bool:
@@ -40,23 +42,30 @@ def once_per_loop(func: Func, cx: PassCx, prepare: Callable[[Collection[Op]], No
     prepare: makes tasks of the loops that ``func`` has, and prepares them; gets those of templates,
     which have to stay what they are until the end.
     """
-    loops = [op for op in func.body.ops if op.code == C.RANGE_FOR]
-    if len(loops) < MANY or func.callees or func.autodiff != "none":
-        return False
-    values = _root_values(func.body.ops)
-    if values is None:
-        return False
     config = cx.config
     inverse = config.fast_math and config.advanced_optimization and cx.runs("alg_simp")
+    loops, kinds = alike_loops(func, inverse)
+    return bool(kinds) and _Loops(func, cx, prepare, loops).run(kinds)
+
+
+def alike_loops(func: Func, inverse: bool = False) -> tuple[list[Op], list[list[Alike]]]:
+    """The loops of the root of a typed function, and of each kind those that are alike: none
+    unless they are half of all, and the root has nothing but loops and values. inverse: of
+    `described`."""
+    loops = [op for op in func.body.ops if op.code == C.RANGE_FOR]
+    if len(loops) < MANY or func.callees or func.autodiff != "none":
+        return loops, []
+    values = _root_values(func.body.ops)
+    if values is None:
+        return loops, []
     kinds: dict[tuple[object, ...], list[Alike]] = {}
     for loop in loops:
         found = described(loop, True, values, inverse)
         if found is not None:
             kinds.setdefault(found.key, []).append(found)
-    several = [tasks for tasks in kinds.values() if len(tasks) > 1]
-    if 2 * sum([len(tasks) - 1 for tasks in several]) < len(loops):
-        return False
-    return _Loops(func, cx, prepare, loops).run(several)
+    several = [alike for alike in kinds.values() if len(alike) > 1]
+    aside = sum([len(alike) - 1 for alike in several])
+    return loops, several if 2 * aside >= len(loops) else []
 
 
 def _root_values(ops: list[Op]) -> dict[Op, int] | None:
@@ -79,6 +88,18 @@ def _root_values(ops: list[Op]) -> dict[Op, int] | None:
         except TypeError:  # an attribute that has no hash
             return None
     return found
+
+
+def with_values(root: list[Op], loops: list[Op]) -> list[Op]:
+    """``loops`` and the values of the root that they need, in the order of the root."""
+    wanted = {a for loop in loops for op in (loop, *ops_of(loop.regions)) for a in op.args}
+    wanted.update(loops)
+    kept: list[Op] = []
+    for op in reversed(root):
+        if op in wanted:
+            kept.append(op)
+            wanted.update(op.args)
+    return kept[::-1]
 
 
 class _Loops:
@@ -134,16 +155,9 @@ class _Loops:
     def _copied(self, loops: list[Op]) -> dict[Op, Op]:
         """Make copies of ``loops``, with what they need of the root, all that the function has."""
         func = self._func
-        wanted = {a for loop in loops for op in (loop, *ops_of(loop.regions)) for a in op.args}
-        wanted.update(loops)
-        kept: list[Op] = []
-        for op in reversed(self._root):
-            if op in wanted:
-                kept.append(op)
-                wanted.update(op.args)
         mapping: dict[Op, Op] = {}
         func.body.ops = []
-        clone_into(func, reversed(kept), mapping, func.body)
+        clone_into(func, with_values(self._root, loops), mapping, func.body)
         func.stage = self._stage
         func.version += 1
         self._made.update({loop: mapping[loop] for loop in loops})

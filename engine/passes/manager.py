@@ -98,12 +98,13 @@ class Instrument:
     wants_remarks: collect the remarks and rewrites of passes. wants_notes: `note` shall be called,
     which costs what passes show there: control-flow graphs with their analyses. shares_from: in a
     function of so many tasks, those that repeat an earlier one may be set aside (see
-    `share_tasks`); 0 for an instrument that needs all of them.
+    `share_tasks`); 0 for an instrument that needs all of them. skips: `before` may return False.
     """
 
     wants_remarks: bool = False
     wants_notes: bool = False
     shares_from: int = 0
+    skips: bool = False
 
     def begin(self, func: Func, cx: PassCx) -> None:
         """A compile starts."""
@@ -146,9 +147,9 @@ class PassCx:
     watched: True if an instrument uses `note`.
     kind: of machine, once the pipeline prepares tasks for one; None before, and for a pass that
         runs by itself.
-    shares_from: of `Instrument`, for all instruments. prepare: runs the passes that come after
-        offload on another function, unwatched, and returns their context; None where only tasks
-        that are equal may be set aside.
+    shares_from: of `Instrument`, for all instruments. prepare: runs the passes that are left on
+        another function, of stage typed or offloaded, unwatched, and returns their context; None
+        where only tasks that are equal may be set aside.
     """
 
     __slots__ = ("_cache", "_count", "_idle", "_instruments", "_keeps", "_of_tasks", "_refused",

@@ -65,6 +65,8 @@ def offload(func: Func, cx: PassCx) -> bool:
         return False
     _Carrier(func, _split(func), cx).run()
     func.stage = "offloaded"
+    for task in () if func.shared is None else func.shared.equal:
+        task.code = C.OFFLOADED
     # What is computed again has copies as operands, one of each; what is loaded has none.
     cx.keep("alg_simp", "binary_op_simplify", "constant_fold")
     if cx.shares_from and len(func.body.ops) >= max(cx.shares_from, 2):

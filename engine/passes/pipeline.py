@@ -17,11 +17,12 @@ from typing import Final
 
 from ..config import CompileConfig
 from ..ir import Func, Op
+from ..ir import codes as C
 from ..pipeline_kind import PipelineKind
 from .full_simplify import full_simplify
 from .manager import Instrument, PassCx, StopPipeline
 
-__all__ = ["POINTS", "compile_to_offloads", "offload_to_executable", "run"]
+__all__ = ["POINTS", "compile_to_offloads", "offload_to_executable", "prepared", "run"]
 
 POINTS: Final = (
     "from_ast", "quadrants1", "before_simplify_I", "after_simplify_I", "after_simplify_II",
@@ -275,9 +276,14 @@ def run(
     unwatched = may_share and share_tasks and not watching
     if may_share and not in_full and not unwatched and (share_tasks or kind.is_cpu):
         cx.shares_from = 1 if share_tasks else _shares_from(watching)
-        cx.prepare = None if share_tasks else partial(_prepared, config=config, kind=kind)
+        # What the numbers of a task decide is known of all passes, not of some.
+        some = share_tasks or any(instrument.skips for instrument in watching)
+        cx.prepare = None if some else partial(prepared, config=config, kind=kind)
     try:
         _lower(func, cx)
+        if cx.shares_from and cx.prepare and _loops(func) >= max(cx.shares_from, _LOOPS):
+            # As soon as types are known: all that follows lists fewer of them.
+            cx.run_pass("share_loops")
         if unwatched:
             _run_unwatched(func, cx, kind)
         else:
@@ -338,11 +344,18 @@ def _prepare(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     in_batches(func, lambda: offload_to_executable(func, cx, kind))
 
 
-def _prepared(func: Func, config: CompileConfig, kind: PipelineKind) -> PassCx:
-    """Do so for a function of its own."""
+def prepared(func: Func, config: CompileConfig, kind: PipelineKind) -> PassCx:
+    """Run the passes that are left on a function of stage typed or offloaded, unwatched."""
     cx = PassCx(func, config)
+    if func.stage == "typed":
+        _to_tasks(func, cx)
     _prepare(func, cx, kind)
     return cx
+
+
+def _loops(func: Func) -> int:
+    """The number of loops at the top."""
+    return [op.code for op in func.body.ops].count(C.RANGE_FOR)
 
 
 def _shares_from(instruments: tuple[Instrument, ...]) -> int:

@@ -6,6 +6,8 @@ pass: the passes that are left run on a copy of the task and on a template of it
 `task_templates`) before the recorder sees them, and both must become the same.
 
 A listing names a constant of the task by its text, so no other constant of the task may have it.
+
+`share_loops` does so with loops at the top, before they are tasks.
 """
 
 from __future__ import annotations
@@ -24,26 +26,36 @@ from .task_templates import Template, alike_tasks, decide_nothing
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["share_alike"]
+__all__ = ["named", "set_alike_aside", "share_alike"]
 
 
 def share_alike(func: Func, cx: PassCx) -> bool:
-    """Set tasks aside that repeat an earlier one, or differ from it in numbers that decide
-    nothing."""
+    """Set tasks aside that repeat an earlier one, or differ from it in numbers that decide nothing;
+    none that others repeat already."""
     if cx.prepare is None:
         return share_tasks(func, cx)
-    found = alike_tasks(func)
-    several = [one for one in found if one.numbers]
+    found = alike_tasks(func, () if func.shared is None else set(func.shared.equal.values()))
     free = set[Op]()
+    several = [one for one in found if one.numbers]
     if several:
         with suppress(QuadrantsCompilationError):  # raised again at its place, by the pass there
-            settled = decide_nothing(func, several, cx.prepare)
-            free = {one.task for one, others in settled if _are_named(one, others)}
+            free = named(decide_nothing(func, several, cx.prepare) or [])
+    return set_alike_aside(func, cx, found, free)
+
+
+def named(settled: list[tuple[Template, list[Op]]]) -> set[Op]:
+    """Those tasks of `decide_nothing` whose numbers have a text of their own."""
+    return {one.task for one, others in settled if _are_named(one, others)}
+
+
+def set_alike_aside(func: Func, cx: PassCx, found: list[Template], free: set[Op]) -> bool:
+    """Set tasks of ``found`` aside: the others of those that are ``free``, and equal ones."""
     equal: dict[Op, Op] = {}
     numbers: dict[Op, Numbers] = {}
     for one in found:
         task = one.task
         own = [(_type_of(op), op.attr) for op in one.numbers]
+        used = one.used()
         made = {tuple([value for _, value in own]): task}
         for other, theirs in one.values.items():
             same = task if task in free else made.setdefault(theirs, other)
@@ -51,7 +63,7 @@ def share_alike(func: Func, cx: PassCx) -> bool:
                 equal[other] = same
             if task in free:
                 pairs = zip(own, theirs, strict=True)
-                changed = {number: value for number, value in pairs if number[1] != value}
+                changed = {n: value for n, value in pairs if n[1] != value and n in used}
                 if changed:
                     numbers[other] = changed
     return set_aside(func, cx, equal, numbers)

@@ -21,7 +21,8 @@ first one's. Blocks are then part of several tasks: of use for nothing but the g
 looks at each task, and a listing of all of them would cost most. There tasks that differ in numbers
 are set aside, too, if these decide nothing (see `share_numbers`). Such a task names those of the
 first one that it has others for, ``$30 : offloaded $0 {2.5: 3.25}``, and `put_back` makes blocks of
-its own for it. For a program, which only needs the code, `task_templates` does the same.
+its own for it. `share_loops` sets loops aside that are going to be such tasks. For a program, which
+only needs the code, `task_templates` and `loop_templates` do the same.
 Records of few tasks, and dumps, hold each task with blocks of its own; `repeats` finds those that
 have stayed equal, and the emitter writes their code once, too: it is the code that a program gets.
 
@@ -33,7 +34,7 @@ shared with another one (global temporaries), keeps a task on its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ..analysis.uses import code_mask
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALIKE", "Numbers", "SharedTasks", "equal_tasks", "finished_key", "ops_of", "put_back",
-    "repeats", "set_aside", "share_tasks", "similar", "task_key", "unshare",
+    "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key", "unshare",
 ]  # fmt: skip
 
 _OWN: Final = frozenset({C.GLOBAL_TMP, C.LAUNCH_SEED, C.CALL_ARG})
@@ -72,13 +73,16 @@ Numbers = dict[tuple[DataType, float], float]
 
 
 class SharedTasks(NamedTuple):
-    """The tasks of a function in their order; of each that was set aside, its equal, the blocks
-    that it had, and its numbers, if it has others; of each equal, the locations of its ops at that
-    time."""
+    """Tasks and those among them that are set aside.
 
-    order: list[Op]
+    runs: by each one that stays, in their order: it and those between it and the next one. equal:
+    of each that is aside, the one that it repeats. parts: the operands and blocks that it had.
+    numbers: those of it, if it has others. locs: of each that is repeated, `_locs` at that time.
+    """
+
+    runs: dict[Op, list[Op]]
     equal: dict[Op, Op]
-    blocks: dict[Op, tuple[Block, ...]]
+    parts: dict[Op, tuple[tuple[Op, ...], tuple[Block, ...]]]
     numbers: dict[Op, Numbers]
     locs: dict[Op, list[Loc]]
 
@@ -94,21 +98,38 @@ def set_aside(func: Func, cx: PassCx, equal: dict[Op, Op], numbers: dict[Op, Num
     in them."""
     if not equal:
         return False
-    order = func.body.ops
+    order = func.listed()
     ops = {same: ops_of(same.regions) for same in set(equal.values())}
-    blocks = {task: task.regions for task in equal}
+    parts = {task: (task.args, task.regions) for task in equal}
+    locs = {same: _locs(same, same.args, same.regions) for same in ops}
     texts = _texts(numbers)
     if cx.remarking:
         for task, same in equal.items():
             pairs = ", ".join([f"{new} for {old}" for old, new in texts.get(task, ())])
-            how = f"the task repeats ${same.id}{' with ' if pairs else ''}{pairs}"
+            what = "loop" if task.code == C.RANGE_FOR else "task"
+            how = f"the {what} repeats ${same.id}{' with ' if pairs else ''}{pairs}"
             cx.rewrote_all(dict(zip(ops_of(task.regions), ops[same], strict=True)), how)
     for task, same in equal.items():
         task.args, task.attr, task.regions = (same,), texts.get(task), ()
-    func.body.ops = [task for task in order if task not in equal]
-    locs = {same: [op.loc for op in found] for same, found in ops.items()}
-    func.shared = SharedTasks(order, equal, blocks, numbers, locs)
+    func.body.ops = [op for op in func.body.ops if op not in equal]
+    before: SharedTasks | None = func.shared
+    if before is not None:
+        equal, parts = before.equal | equal, before.parts | parts
+        numbers, locs = before.numbers | numbers, before.locs | locs
+    func.shared = SharedTasks(runs_of(order, equal), equal, parts, numbers, locs)
     return True
+
+
+def runs_of(order: list[Op], aside: Collection[Op]) -> dict[Op, list[Op]]:
+    """`SharedTasks.runs` of the tasks or loops among ``order``."""
+    runs: dict[Op, list[Op]] = {}
+    run: list[Op] = []
+    for task in order:
+        if task in aside:
+            run.append(task)
+        elif task.regions:
+            run = runs[task] = [task]
+    return runs
 
 
 def _texts(numbers: dict[Op, Numbers]) -> dict[Op, tuple[tuple[str, str], ...]]:
@@ -128,8 +149,6 @@ def put_back(func: Func) -> None:
     tasks: SharedTasks | None = func.shared
     assert tasks is not None
     out: list[Op] = func.listed()
-    left = set(func.body.ops)
-    assert left.issubset(out)
     made: dict[tuple[Op, object], Op] = {}
     for task in out:
         if not task.args:
@@ -157,7 +176,7 @@ def _copy(func: Func, task: Op, same: Op) -> None:
             op.attr = numbers.get((op.type, op.attr), op.attr)  # type: ignore[arg-type]
     func.renumbered[task] = same
     del tasks.equal[task]
-    tasks.locs[task] = [op.loc for op in ops_of(tasks.blocks[task])]
+    tasks.locs[task] = _locs(task, *tasks.parts[task])
 
 
 def unshare(func: Func) -> None:
@@ -176,7 +195,7 @@ def unshare(func: Func) -> None:
 def _clone_blocks(func: Func, task: Op, same: Op) -> None:
     """Give ``task`` the blocks of ``same``, with the locations of those that it had."""
     tasks: SharedTasks = func.shared
-    locs = [op.loc for op in ops_of(tasks.blocks[task])]
+    locs = _locs(task, *tasks.parts[task])
     own = dict(zip(tasks.locs[same], locs, strict=True))
     mapping = {same: task}
     task.regions = tuple([Block(task) for _ in same.regions])
@@ -184,6 +203,11 @@ def _clone_blocks(func: Func, task: Op, same: Op) -> None:
         clone_into(func, source.ops, mapping, target)
         for op in walk(target):
             op.loc = own.get(op.loc, op.loc)
+
+
+def _locs(task: Op, args: tuple[Op, ...], regions: tuple[Block, ...]) -> list[Loc]:
+    """The locations of a task or loop, its operands and the ops of its blocks."""
+    return [op.loc for op in (task, *args, *ops_of(regions))]
 
 
 def equal_tasks(func: Func) -> dict[Op, Op]:

@@ -35,7 +35,7 @@ from ..ir.semantics import binary_fn
 from ..named_tuple import NamedTuple
 from ..types import DataType, Type, f32, f64
 from .full_simplify import full_simplify
-from .share_tasks import ALIKE, SharedTasks, finished_key, ops_of, similar, task_key
+from .share_tasks import ALIKE, SharedTasks, finished_key, ops_of, runs_of, similar, task_key
 
 if TYPE_CHECKING:
     from .manager import PassCx
@@ -68,7 +68,7 @@ def once_per_template(
     """Call ``prepare`` while ``func`` has only the first of tasks that are alike; the others become
     copies of the result. apart: tasks that are like no other."""
     order, params, stage = func.body.ops, func.params, func.stage
-    templates = _templates(func, apart)
+    templates = alike_tasks(func, apart)
     if not templates:
         prepare()
         return
@@ -77,7 +77,7 @@ def once_per_template(
     for task, first in aside.items():
         task.args, task.regions = (first,), ()
     func.body.ops = [task for task in order if task not in aside]
-    func.shared = SharedTasks(order, aside, blocks, {}, {})
+    func.shared = SharedTasks(runs_of(order, aside), aside, {}, {}, {})
     numbers = Parameters(func)
     for template in templates:
         template.open(numbers)
@@ -123,39 +123,45 @@ class Alike(NamedTuple):
         return Alike(mapping[self.task], self.key, numbers)
 
 
-def alike_tasks(func: Func) -> list[Template]:
-    """The tasks that are equal to later ones, or differ from them in numbers only."""
-    return _templates(func, ())
-
-
 def decide_nothing(
-    func: Func, found: list[Template], prepare: Callable[[Func], PassCx]
-) -> list[tuple[Template, list[Op]]]:
+    func: Func,
+    found: list[Template],
+    prepare: Callable[[Func], PassCx],
+    around: Collection[Op] = (),
+) -> list[tuple[Template, list[Op]]] | None:
     """Those of ``found`` whose numbers decide nothing: as a template, the task becomes what it
-    becomes with its numbers. Each comes with the constants that it has then, other than these.
+    becomes with its numbers, and has each of them to the end. Each comes with the ops that it has
+    then, other than these. None if there are tasks then that are none of these, or values that one
+    stores for another.
 
-    prepare: runs the passes that are left on a function; their context.
+    prepare: runs the passes that are left on a function; their context. around: of loops, the
+    values of the root that they need.
     """
     probe = Func(func.name, func.params, func.results, func.loc)
     probe.stage, probe.next_id, probe.noalias = func.stage, func.next_id, func.noalias
     probe.global_tmp_size = func.global_tmp_size
     numbers = Parameters(probe)
+    mapping: dict[Op, Op] = {}
+    clone_into(probe, around, mapping, probe.body)
     pairs: list[tuple[Op, Template]] = []
     for one in found:
-        mapping: dict[Op, Op] = {}
         copy = clone(probe, one.task, mapping, probe.body)
         template = one.again(copy, mapping)
         template.open(numbers)
-        pairs.append((clone(probe, one.task, {}, probe.body), template))
-    probe.body.ops = [op for whole, template in pairs for op in (whole, template.task)]
+        pairs.append((clone(probe, one.task, mapping, probe.body), template))
+    probe.body.ops += [op for whole, template in pairs for op in (whole, template.task)]
+    tasks = set(probe.body.ops)
     cx = prepare(probe)
     left = set(probe.body.ops)
+    if not left <= tasks or probe.global_tmp_size != func.global_tmp_size:
+        return None
     others = differing(probe, cx, [template for _, template in pairs], left)
     return [
         (one, [op for op in ops_of(template.task.regions) if op not in template.index])
         for one, (whole, template) in zip(found, pairs, strict=True)
         if template not in others and _same(whole, template.task, left)
-    ]
+        and one.used() <= {(op.type, op.attr) for op in template.index}
+    ]  # fmt: skip
 
 
 def _same(a: Op, b: Op, left: set[Op]) -> bool:
@@ -175,7 +181,9 @@ def _order(op: Op) -> tuple[str, str]:
     return (op.type.name, repr(op.attr)) if op.code == C.CONST else ("~", "")
 
 
-def _templates(func: Func, apart: Collection[Op]) -> list[Template]:
+def alike_tasks(func: Func, apart: Collection[Op]) -> list[Template]:
+    """The tasks that are equal to later ones, or differ from them in numbers only. apart: tasks
+    that are like no other."""
     order = [task for task in func.body.ops if task not in apart]
     if func.callees or any(op.code != C.OFFLOADED for op in order):
         return []
@@ -282,6 +290,16 @@ class Template:
         numbers = {mapping[op]: value for op, value in self.numbers.items()}
         return Template([Alike(task, (), numbers), self._second])
 
+    @property
+    def equal(self) -> bool:
+        """True if all have the same numbers."""
+        return {self._own} == set(self.values.values())
+
+    def used(self) -> set[tuple[Type, float]]:
+        """The numbers of the task that have a use."""
+        args = {a for op in ops_of(self.task.regions) for a in op.args}
+        return {(op.type, value) for op, value in self.numbers.items() if op in args}
+
     def open(self, param: Parameters) -> None:
         """Make the numbers parameters."""
         found: dict[tuple[Type, float], int] = {}
@@ -371,10 +389,10 @@ class Template:
 def differing(func: Func, cx: PassCx, templates: list[Template], left: set[Op]) -> list[Template]:
     """Close ``templates``, and find those that are not as simple as their tasks could be, now that
     their numbers are known. left: the tasks that have something to do."""
-    templates = [template for template in templates if template.numbers]
+    templates = [template for template in templates if template.numbers and template.task in left]
     for template in templates:
         template.close()
-    keys = {t: finished_key(t.task) for t in templates if t.task in left}
+    keys = {t: finished_key(t.task) for t in templates}
     func.body.ops = [template.task for template in keys]
     func.version += 1
     cx.begin("numbers")

@@ -196,6 +196,8 @@ class Program:
             memory.free()
         self.offline.finish()
         self.device.end()
+        for ended in base.END_HANDLERS:
+            ended()
 
 
 ending: Final[list[Callable[[], None]]] = []

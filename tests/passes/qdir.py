@@ -26,6 +26,7 @@ must get the same results from the IR before and after, unless ``; no interp`` s
 import ast
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsCompilationError, QuadrantsRuntimeError
 from qd_studio.engine.ir import Func, parse, to_text, verify
 from qd_studio.engine.ir.semantics import same_const
+from qd_studio.engine.passes import pipeline
 from qd_studio.engine.passes.full_simplify import full_simplify
 from qd_studio.engine.pipeline_kind import PipelineKind
 
@@ -113,6 +115,8 @@ def run_passes(
     remarks = passes.Remarks()
     cx = context(func, config, remarks)
     cx.kind = kind
+    if kind is not None:
+        cx.prepare = partial(pipeline.prepared, config=cx.config, kind=kind)
     for name in names:
         before = to_text(func, locs=True)
         if name == "full_simplify":

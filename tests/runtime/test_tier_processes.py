@@ -10,6 +10,7 @@ import time
 from contextlib import nullcontext
 
 import pytest
+from qd_studio import engine as qd
 from qd_studio.engine.backends.cpu import background, host
 from qd_studio.engine.cache import folder
 
@@ -338,3 +339,29 @@ native.make_native = late
     """
     done, _ = run(tmp_path, more, before)
     assert (done.returncode, done.stdout) == (0, "4.0\n"), done.stderr
+
+
+def test_full_code_of_programs_that_were_reset_is_made_last(monkeypatch):
+    monkeypatch.setattr(background, "_ensure_thread", lambda: None)
+    monkeypatch.setattr(background, "_queue", [])
+
+    def order():
+        return sorted(background._queue, key=lambda pending: pending.rank, reverse=True)
+
+    def start():
+        qd.init(arch=qd.cpu, offline_cache=False, tiered=True)
+
+    start()
+    old = [background.submit(job) for job in map(_Job, range(3))]
+    old[1].launched(0.01)
+    assert order() == [old[1], old[0], old[2]]
+    start()
+    new = [background.submit(job) for job in map(_Job, range(2))]
+    assert order() == [*new, old[1], old[0], old[2]]
+    old[0].launched(0.001)  # the new program has found its first-tier code
+    assert order() == [old[0], *new, old[1], old[2]]
+
+
+class _Job:
+    def __init__(self, lines):
+        self.lines = lines

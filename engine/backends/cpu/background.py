@@ -25,7 +25,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from ... import logs as log
-from ..base import COMPILING, FORK_HANDLERS
+from ..base import COMPILING, END_HANDLERS, FORK_HANDLERS
 from .helper import BOOT, ORDERS, message, receive
 
 if TYPE_CHECKING:
@@ -45,14 +45,15 @@ class Pending:
     """The full code of one kernel, which may be in the making.
 
     estimate: seconds that it needs to be made. spent: seconds of launches of first-tier code so
-    far; the job with most comes first. orders: make what the helper needs to write it to the caches
-    that wait for it. lost: the helper could not make it. here: a thread of this process makes it.
-    ready: `finish` returns at once.
+    far; the job with most comes first, but those of programs that were reset come last. orders:
+    make what the helper needs to write it to the caches that wait for it. lost: the helper could
+    not make it. here: a thread of this process makes it. ready: `finish` returns at once.
     """
 
     def __init__(self, job: Job) -> None:
         self.estimate: Final = _FIXED + _PER_LINE * job.lines
         self.spent = 0.0
+        self._program = _programs
         self.lost = False
         self.here = False
         self.orders: list[Callable[[], Order | None]] = []
@@ -66,6 +67,16 @@ class Pending:
     def overdue(self) -> bool:
         """True if launches have spent the time of a compile, and no one has begun it."""
         return self.spent > self.estimate and self in _queue
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """The order in the queue, greatest first."""
+        return self._program == _programs, self.spent
+
+    def launched(self, seconds: float) -> None:
+        """Count a launch of first-tier code."""
+        self.spent += seconds
+        self._program = _programs
 
     def settled(self, wait: bool) -> bool:
         """True if the full code is there. wait: until it is."""
@@ -172,6 +183,8 @@ ENDED: Final[list[Callable[[], None]]] = []
 _running: Pending | None = None
 _thread: threading.Thread | None = None
 _process: _Process | None = None
+_programs = 0
+"""Programs that have ended."""
 _deaths = 0
 _ending = False
 _forked = False
@@ -321,7 +334,7 @@ def _forgotten(pending: Pending) -> bool:
 
 
 def _next() -> Pending | None:
-    """Wait for the next job: that whose launches have taken most time, else the first."""
+    """Wait for the next job: that of greatest `Pending.rank`, of equal ones the first."""
     global _running, _thread
     with _lock:
         if not _queue:
@@ -329,7 +342,7 @@ def _next() -> Pending | None:
         if not _queue or _ending:
             _thread = None
             return None
-        _running = max(_queue, key=lambda pending: pending.spent)
+        _running = max(_queue, key=lambda pending: pending.rank)
         _queue.remove(_running)
         return _running
 
@@ -388,6 +401,11 @@ def _failed(pending: Pending, why: str) -> None:
         once=True,
     )
     pending.lost = True
+
+
+def _program_ended() -> None:
+    global _programs
+    _programs += 1
 
 
 def _at_exit() -> None:
@@ -449,4 +467,5 @@ def _in_child() -> None:
 
 atexit.register(_at_exit)
 COMPILING.append(COMPLETING)
+END_HANDLERS.append(_program_ended)
 FORK_HANDLERS.append((_before_fork, _after_fork, _in_child))

@@ -175,7 +175,7 @@ class TieredExecutable(CpuExecutable):
             args.view[:] = buffer
             return self._entry()(args)
         code = self._enter_first(args, packed)
-        pending.spent += (time.monotonic_ns() - began) * 1e-9
+        pending.launched((time.monotonic_ns() - began) * 1e-9)
         if struct.unpack_from("<q", args.view, abi.ERROR)[0] != abi.LATE:
             self._spare.append(saved)
             if kept is not None:
