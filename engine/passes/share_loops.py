@@ -52,5 +52,16 @@ def share_loops(func: Func, cx: PassCx) -> bool:
             free = named(settled)
             # Others may be alike as tasks, which none that is repeated can be.
             found = [one for one in found if one.task in free or one.equal]
-            return set_alike_aside(func, cx, found, free)
+            return set_alike_aside(func, cx, found, free) and _clear(func, cx)
     return False
+
+
+def _clear(func: Func, cx: PassCx) -> bool:
+    """Remove the values of the root that no loop needs which is left."""
+    root = func.body.ops
+    func.body.ops = with_values(root, [op for op in root if op.code == C.RANGE_FOR])
+    kept = set(func.body.ops)
+    for op in root if cx.remarking else ():
+        if op not in kept:
+            cx.rewrote(op, None, "no loop that is left needs it")
+    return True
