@@ -23,6 +23,7 @@ from qd_studio.engine.inspect.code_forms import readable_code
 from qd_studio.engine.inspect.discover import Subject
 from qd_studio.engine.inspect.edit_file import edit_text, read_edit
 from qd_studio.engine.inspect.edited import EditedCapture
+from qd_studio.engine.inspect.metrics import Without
 from qd_studio.engine.inspect.readable import readable_ir
 from qd_studio.engine.passes import loop_templates, pipeline, task_templates
 
@@ -320,6 +321,14 @@ def shared(kernel, config=CONFIG):
     passes.share_tasks.unshare(func)
     numbers = sum("{" in text for text in found)
     return func, numbers, len(found) - numbers
+
+
+@pytest.mark.parametrize("kernel", [scaled, looped], ids=name_of)
+def test_where_passes_are_left_out_only_equal_tasks_are_repeats(kernel, many):
+    recorder = recorder_module.Recorder()
+    finished(kernel, (recorder, Without(["alg_simp"], ())))
+    found = repeats_in(recorder.snapshots[-1])
+    assert found and not any("{" in text for text in found)
 
 
 def test_a_number_has_its_own_text(many):
