@@ -44,16 +44,21 @@ def once_per_loop(func: Func, cx: PassCx, prepare: Callable[[Collection[Op]], No
     """
     config = cx.config
     inverse = config.fast_math and config.advanced_optimization and cx.runs("alg_simp")
-    loops, kinds = alike_loops(func, inverse)
+    loops, kinds = alike_loops(func, cx, inverse)
     return bool(kinds) and _Loops(func, cx, prepare, loops).run(kinds)
 
 
-def alike_loops(func: Func, inverse: bool = False) -> tuple[list[Op], list[list[Alike]]]:
+def alike_loops(
+    func: Func, cx: PassCx, inverse: bool = False
+) -> tuple[list[Op], list[list[Alike]]]:
     """The loops of the root of a typed function, and of each kind those that are alike: none
     unless they are half of all, and the root has nothing but loops and values. inverse: of
     `described`."""
     loops = [op for op in func.body.ops if op.code == C.RANGE_FOR]
-    if len(loops) < MANY or func.callees or func.autodiff != "none":
+    # A check of bounds names the line of its own loop.
+    if cx.config.check_out_of_bound or len(loops) < MANY:
+        return loops, []
+    if func.callees or func.autodiff != "none":
         return loops, []
     values = _root_values(func.body.ops)
     if values is None:

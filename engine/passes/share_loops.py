@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @register("share_loops")
 def share_loops(func: Func, cx: PassCx) -> bool:
     """Set loops aside that repeat an earlier one, with other numbers or not, before offload."""
-    kinds = alike_loops(func)[1] if cx.prepare is not None else []
+    kinds = alike_loops(func, cx)[1] if cx.prepare is not None else []
     if cx.prepare is None or not kinds:
         return False
     found = list(map(Template, kinds))

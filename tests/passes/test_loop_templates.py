@@ -9,7 +9,7 @@ from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
 from qd_studio.engine.frontend.specialization import ndarray_key
-from qd_studio.engine.passes import loop_templates, task_templates
+from qd_studio.engine.passes import loop_templates, pipeline, task_templates
 
 F32 = qd.types.ndarray(qd.f32, 1)
 
@@ -144,6 +144,25 @@ def test_the_ir_is_that_of_loops_that_are_all_prepared(kernel, fast_math, monkey
     assert once.params == every.params
     assert once.global_tmp_size == every.global_tmp_size
     assert ir.difference(once, every, ids=False) is None
+
+
+@qd.kernel
+def far(x: F32, n: qd.types.ndarray(qd.i32, 1)):
+    for i in range(4):
+        x[n[i]] = x[n[i]] * 0.3
+        n[i] += 1
+    for i in range(4):
+        x[n[i]] = x[n[i]] * 0.7
+        n[i] += 1
+
+
+def test_an_index_out_of_bounds_is_reported_at_its_own_line(monkeypatch):
+    monkeypatch.setattr(loop_templates, "MANY", 2)
+    monkeypatch.setattr(pipeline, "_LOOPS", 2)
+    qd.init(arch=qd.cpu, offline_cache=False, check_out_of_bound=True)
+    with pytest.raises(qd.QuadrantsAssertionError) as found:
+        far(np.zeros(1, np.float32), np.zeros(4, np.int32))
+    assert "x[n[i]] * 0.7" in str(found.value)
 
 
 def divisions(**options):
