@@ -27,8 +27,8 @@ Records of few tasks, and dumps, hold each task with blocks of its own; `repeats
 have stayed equal, and the emitter writes their code once, too: it is the code that a program gets.
 
 Equal are tasks with the same ops, constants and attributes in the same order. What is different in
-each task although its ops are equal (random numbers, adstacks, sites of assertions and prints), or
-shared with another one (global temporaries), keeps a task on its own.
+each task although its ops are equal (random numbers, adstacks, sites of assertions and prints)
+keeps a task on its own. So do global temporaries in a record whose tasks are set aside.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = [
     "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key", "unshare",
 ]  # fmt: skip
 
-_OWN: Final = frozenset({C.GLOBAL_TMP, C.LAUNCH_SEED, C.CALL_ARG})
+_OWN: Final = frozenset({C.LAUNCH_SEED, C.CALL_ARG})
 _PLAIN: Final = frozenset({
     C.ALLOCA, C.ARRAY_ALLOCA, C.LOCAL_LOAD, C.LOCAL_STORE, C.GLOBAL_LOAD, C.GLOBAL_STORE, C.IF,
     C.RANGE_FOR, C.WHILE, C.WHILE_CONTROL, C.BREAK, C.CONTINUE, C.BOUNDS,
@@ -65,6 +65,11 @@ ALIKE: Final = code_mask(
     or (C.ATOMIC[code] and code != C.ATOMIC_ADD_VECTOR)
     for code in range(C.COUNT)
 )
+_ASIDE: Final = code_mask(
+    bool(alike) and code != C.GLOBAL_TMP for code, alike in enumerate(ALIKE[: C.COUNT])
+)
+"""Opcodes of tasks of a record that may be set aside: its passes look for loads of temporaries in
+the tasks that are left."""
 _ANY: Final = code_mask(True for _ in range(C.COUNT))
 
 
@@ -90,7 +95,7 @@ class SharedTasks(NamedTuple):
 @register("share_tasks")
 def share_tasks(func: Func, cx: PassCx) -> bool:
     """Set tasks that repeat an earlier one aside: they are prepared once."""
-    return set_aside(func, cx, equal_tasks(func), {})
+    return set_aside(func, cx, equal_tasks(func, temporaries=False), {})
 
 
 def set_aside(func: Func, cx: PassCx, equal: dict[Op, Op], numbers: dict[Op, Numbers]) -> bool:
@@ -210,15 +215,15 @@ def _locs(task: Op, args: tuple[Op, ...], regions: tuple[Block, ...]) -> list[Lo
     return [op.loc for op in (task, *args, *ops_of(regions))]
 
 
-def equal_tasks(func: Func) -> dict[Op, Op]:
+def equal_tasks(func: Func, temporaries: bool = True) -> dict[Op, Op]:
     """Each task that repeats an earlier one, with the first of these, in ``func`` of stage
-    ``offloaded``."""
+    ``offloaded``. temporaries: also those with global temporaries."""
     if func.callees or any(op.code != C.OFFLOADED for op in func.body.ops):
         return {}
     first: dict[tuple[object, ...], Op] = {}
     equal: dict[Op, Op] = {}
     for task in similar(func.body.ops):
-        key = task_key(task, ops_of(task.regions), ALIKE)
+        key = task_key(task, ops_of(task.regions), ALIKE if temporaries else _ASIDE)
         if key is not None and (found := first.setdefault(key, task)) is not task:
             equal[task] = found
     return equal

@@ -15,6 +15,10 @@ So the IR is that of tasks which are all prepared, but for ids, locations and th
 constants. A number is an operand of arithmetic, comparisons and stores alone, and of a kind that
 rules treat alike (see `_is_plain`). What keeps a task on its own in `share_tasks` does so here. The
 blocks are of use for the generation of code alone, as tasks have them together.
+
+Tasks that use the same global temporaries in the same way are alike, too. A pass that asks which of
+these later tasks load gets an answer from when all tasks were there (`PassCx.held`), so a store
+stays also where a pass has removed what loaded its value.
 """
 
 from __future__ import annotations
@@ -68,12 +72,16 @@ def once_per_template(
     """Call ``prepare`` while ``func`` has only the first of tasks that are alike; the others become
     copies of the result. apart: tasks that are like no other."""
     order, params, stage = func.body.ops, func.params, func.stage
-    templates = alike_tasks(func, apart)
+    templates = alike_tasks(func, apart, temporaries=True)
     if not templates:
         prepare()
         return
     aside = {task: template.task for template in templates for task in template.values}
     blocks = {task: task.regions for task in aside}
+    if func.global_tmp_size:
+        from ..analysis.dataflow import LaterLoads
+
+        cx.held[LaterLoads] = LaterLoads(func)
     for task, first in aside.items():
         task.args, task.regions = (first,), ()
     func.body.ops = [task for task in order if task not in aside]
@@ -95,6 +103,7 @@ def once_per_template(
         left.update(func.body.ops)
     for template in templates:
         template.copy(func, left)
+    cx.held.clear()
     free([region for regions in blocks.values() for region in regions])
     func.body.ops = [task for task in order if task in left]
     func.version += 1
@@ -181,19 +190,40 @@ def _order(op: Op) -> tuple[str, str]:
     return (op.type.name, repr(op.attr)) if op.code == C.CONST else ("~", "")
 
 
-def alike_tasks(func: Func, apart: Collection[Op]) -> list[Template]:
+def alike_tasks(
+    func: Func, apart: Collection[Op], temporaries: bool = False
+) -> list[Template]:
     """The tasks that are equal to later ones, or differ from them in numbers only. apart: tasks
-    that are like no other."""
+    that are like no other. temporaries: of those with global temporaries, too."""
     order = [task for task in func.body.ops if task not in apart]
     if func.callees or any(op.code != C.OFFLOADED for op in order):
         return []
     opened = len(order) >= MANY
-    alike: dict[tuple[object, ...], list[Alike]] = {}
+    live = _live_temporaries(func.body.ops) if func.global_tmp_size else {}
+    alike: dict[object, list[Alike]] = {}
     for task in order if opened else similar(order):
+        if task in live and not temporaries:
+            continue
         found = described(task, opened)
         if found is not None:
-            alike.setdefault(found.key, []).append(found)
+            alike.setdefault((found.key, live.get(task)), []).append(found)
     return [Template(tasks) for tasks in alike.values() if len(tasks) > 1]
+
+
+def _live_temporaries(tasks: list[Op]) -> dict[Op, frozenset[int]]:
+    """By task with global temporaries, those that it writes and a later one reads: stores to others
+    go."""
+    live: dict[Op, frozenset[int]] = {}
+    read: set[int] = set()
+    for task in reversed(tasks):
+        uses = [
+            (op.code, op.args[0].attr) for op in ops_of(task.regions)
+            if op.args and op.args[0].code == C.GLOBAL_TMP
+        ]  # fmt: skip
+        if uses:
+            live[task] = frozenset([at for c, at in uses if c != C.GLOBAL_LOAD and at in read])
+            read.update([at for code, at in uses if code != C.GLOBAL_STORE])
+    return live
 
 
 def described(

@@ -138,7 +138,7 @@ def test_the_ir_is_that_of_loops_that_are_all_prepared(kernel, fast_math, monkey
         assert answers == [KERNELS[kernel]]
     with monkeypatch.context() as patch:
         patch.setattr(loop_templates, "once_per_loop", lambda *_: False)
-        patch.setattr(task_templates, "alike_tasks", lambda *_: [])
+        patch.setattr(task_templates, "alike_tasks", lambda *_, **_options: [])
         every = by_order(finished(kernel, config))
     ir.verify(once)
     assert once.params == every.params

@@ -103,6 +103,25 @@ def unread(x: F32, y: F32, z: F64):
 
 
 @qd.kernel
+def handed_on(x: F32, y: F32, z: F64):
+    """Values that later tasks read: some of them in the first half only."""
+    most, count, last = 0.0, 0, 1.0
+    for k in qd.static(range(32)):
+        if qd.static(k < 21):
+            for i in x:
+                x[i] = qd.min(x[i] * (k + 0.4), last)
+        for i in x:
+            qd.atomic_max(most, x[i] * (k + 0.3))
+        for i in x:
+            if x[i] > k + 0.2:
+                count += 1
+        if qd.static(k < 20):
+            last = last * 0.7 + qd.cast(count, qd.f32)
+        if qd.static(k % 12 == 7):
+            y[k // 12] = most
+
+
+@qd.kernel
 def differentiated(x: F32, y: F32, z: F64):
     """Loops of which some need adstacks in the gradient: these stay on their own."""
     for k in qd.static(range(32)):
@@ -119,7 +138,9 @@ def differentiated(x: F32, y: F32, z: F64):
             z[i] += qd.f64(a)
 
 
-KERNELS = [simple, nested, meeting, stored, special, drawn, unread, differentiated.grad]
+KERNELS = [
+    simple, nested, meeting, stored, special, drawn, unread, handed_on, differentiated.grad,
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -160,7 +181,7 @@ def ast_of(kernel, config):
 def finished(func, config, monkeypatch, templates):
     with monkeypatch.context() as patch:
         if not templates:
-            patch.setattr(task_templates, "alike_tasks", lambda func, apart: [])
+            patch.setattr(task_templates, "alike_tasks", lambda *_, **_options: [])
             patch.setattr(pipeline, "_LOOPS", 1 << 30)
         passes.run(func, config, BACKEND.pipeline(config), share_tasks=True)
     task_templates.write_out(func)
@@ -246,7 +267,7 @@ def test_random_tasks(first, found, monkeypatch):
     assert sum(templates for templates, _, _ in found) >= 5
 
 
-@pytest.mark.parametrize("kernel", [simple, nested, meeting, stored, special, unread])
+@pytest.mark.parametrize("kernel", [simple, nested, meeting, stored, special, unread, handed_on])
 @pytest.mark.parametrize("options", [{}, {"tiered": "off"}], ids=str)
 def test_results_are_those_of_the_interpreter(kernel, options):
     results = []
