@@ -34,11 +34,11 @@ keeps a task on its own. So do global temporaries in a record whose tasks are se
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..analysis.uses import code_mask
-from ..ir import Block, Func, Loc, Op, walk
+from ..ir import Block, Func, Loc, Op, Param, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..ir.semantics import const_key
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .manager import PassCx
 
 __all__ = [
-    "ALIKE", "Numbers", "SharedTasks", "equal_tasks", "finished_key", "ops_of", "put_back",
+    "ALIKE", "Numbers", "SharedTasks", "alike_fields", "equal_tasks", "finished_key", "ops_of", "put_back",
     "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key", "unshare",
 ]  # fmt: skip
 
@@ -70,6 +70,9 @@ _ASIDE: Final = code_mask(
 )
 """Opcodes of tasks of a record that may be set aside: its passes look for loads of temporaries in
 the tasks that are left."""
+_FIELDS: Final = 16
+"""Fields that are alike, from which tasks may differ in them. With few, most tasks use the same, and
+need not store where each is."""
 _ANY: Final = code_mask(True for _ in range(C.COUNT))
 
 
@@ -296,3 +299,10 @@ def task_key(
     except (KeyError, TypeError):  # a value of another task; an attribute that has no hash
         return None
     return key
+
+
+def alike_fields(params: Sequence[Param]) -> list[Param | None]:
+    """Of each parameter, if it is a field like many others, what these have in common."""
+    fields = [p._replace(name="") if p.kind == "field" and p.grad < 0 else None for p in params]
+    often = {field for field, count in Counter(fields).items() if count >= _FIELDS}
+    return [field if field in often else None for field in fields]

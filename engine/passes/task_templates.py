@@ -190,9 +190,7 @@ def _order(op: Op) -> tuple[str, str]:
     return (op.type.name, repr(op.attr)) if op.code == C.CONST else ("~", "")
 
 
-def alike_tasks(
-    func: Func, apart: Collection[Op], temporaries: bool = False
-) -> list[Template]:
+def alike_tasks(func: Func, apart: Collection[Op], temporaries: bool = False) -> list[Template]:
     """The tasks that are equal to later ones, or differ from them in numbers only. apart: tasks
     that are like no other. temporaries: of those with global temporaries, too."""
     order = [task for task in func.body.ops if task not in apart]

@@ -107,7 +107,7 @@ class _Kernel:
         if len(func.tasks()) >= _MANY:
             from .alike import Kinds
 
-            self.kinds = Kinds(func)
+            self.kinds = Kinds(func, self.state)
         self.copies: list[Copy] = []
         self.numbers: Final[dict[str, tuple[str, tuple[str, ...]]]] = {}
         """Of tasks that are alike, the task with the first-tier code and the own numbers."""
@@ -189,8 +189,8 @@ class _Kernel:
             made = self._marked(kind)
             if len(properties) == before:
                 self._open(kind, made)
-                lines = kind.filled(name, what, like.texts).split("\n")
-                body = made.body._replace(name=name, shared=kind.shared())
+                lines = kind.filled(name, what)
+                body = made.body._replace(name=name, loads=kind.loads(), shared=kind.shared())
                 code = made.code._replace(meta=made.code.meta._replace(name=name))
                 return self._add(made._replace(lines=lines, body=body, code=code))
             del properties[before:]
@@ -202,12 +202,17 @@ class _Kernel:
         """The functions of the first task of a kind, with marks."""
         from .alike import NAME, WHAT
 
-        return self._functions(kind.index, kind.like.task, NAME, WHAT, True, kind.like)
+        state, task = self.state, kind.like.task
+        before, state.written = state.written, set()
+        made = self._functions(kind.index, task, NAME, WHAT, True, kind.like)
+        kind.written = [i for i, number in enumerate(kind.like.fields) if number in state.written]
+        state.written |= before
+        return made
 
     def _open(self, kind: Kind, marked: _Functions) -> None:
         """Make the pattern of the tasks of a kind, since there is a second one."""
         assert self.kinds is not None
-        kind.open(self.kinds.patterns, marked.lines, marked.ids)
+        kind.open(self.kinds.patterns, marked.lines, marked.ids, marked.body.loads)
         self.numbers[kind.name] = kind.name, kind.like.texts
 
     def _copy(self, kind: Kind, like: Described, op: Op, name: str, what: str) -> _TaskCode:
@@ -215,8 +220,9 @@ class _Kernel:
         if not kind.opened:
             self._open(kind, self._marked(kind))
             self.bodies[kind.body] = self.bodies[kind.body]._replace(shared=kind.shared())
-        words = name, what, *like.texts
+        words = like.words(name, what)
         self.copies.append((len(self.module.lines), kind.number, words, like.ids))
+        self.state.written.update([like.fields[i] for i in kind.written])
         self.numbers[name] = kind.name, like.texts
         code = kind.code
         assert code is not None
