@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from .manager import PassCx
 
 __all__ = [
-    "ALIKE", "Numbers", "SharedTasks", "alike_fields", "equal_tasks", "finished_key", "ops_of", "put_back",
-    "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key", "unshare",
+    "ALIKE", "Field", "Numbers", "SharedTasks", "alike_fields", "equal_tasks", "finished_key",
+    "ops_of", "put_back", "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key",
+    "unshare",
 ]  # fmt: skip
 
 _OWN: Final = frozenset({C.LAUNCH_SEED, C.CALL_ARG})
@@ -71,13 +72,17 @@ _ASIDE: Final = code_mask(
 """Opcodes of tasks of a record that may be set aside: its passes look for loads of temporaries in
 the tasks that are left."""
 _FIELDS: Final = 16
-"""Fields that are alike, from which tasks may differ in them. With few, most tasks use the same, and
-need not store where each is."""
+"""Fields that are alike, from which tasks may differ in them. With few, most tasks use the same,
+and need not store where each is."""
 _ANY: Final = code_mask(True for _ in range(C.COUNT))
 
 
 Numbers = dict[tuple[DataType, float], float]
 """By a number of a task, what another one has in its place."""
+
+
+Field = tuple[int, bool]
+"""The attribute of the address of a field: its number among the parameters, and False."""
 
 
 class SharedTasks(NamedTuple):
@@ -267,11 +272,13 @@ def task_key(
     alike: bytes,
     numbers: Mapping[Op, float] | None = None,
     outer: Mapping[Op, int] | None = None,
+    fields: Mapping[Op, tuple[Field, Param]] | None = None,
 ) -> tuple[object, ...] | None:
     """A key that equal tasks have in common; None for a task that stays on its own.
 
     ops: all that it has. alike: the opcodes that these may have. numbers: constants that equal
-    tasks may differ in, with values. outer: places of values from outside of it.
+    tasks may differ in, with values. outer: places of values from outside of it. fields: addresses
+    of fields that these may differ in, with what those have in common.
     """
     codes = bytes([op.code for op in ops])
     if 0 in codes.translate(alike):
@@ -282,6 +289,8 @@ def task_key(
     for op, value in numbers.items() if numbers else ():
         # Those that are the same one stay so.
         attrs[places[op] - 1] = None, values.setdefault((op.type, value), len(values))
+    for op, (field, like) in fields.items() if fields else ():
+        attrs[places[op] - 1] = like, values.setdefault(field, len(values))
     try:
         if outer:
             operands = [

@@ -17,7 +17,7 @@ from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
 from qd_studio.engine.frontend.specialization import ndarray_key
-from qd_studio.engine.passes import task_templates
+from qd_studio.engine.passes import task_copies
 
 from tests.fuzz.tiers import interrupted, no_helper
 
@@ -148,7 +148,7 @@ def lowered(kernel, copies=True, **options):
     func = build.build(kernel.decl, (floats, floats, ints), config).func
     passes.run(func, config, BACKEND.pipeline(config), share_tasks=True)
     if not copies:
-        task_templates.write_out(func)
+        task_copies.write_out(func)
     return llvm_kernel.lower_kernel(func, config.fast_math, threads=4)
 
 

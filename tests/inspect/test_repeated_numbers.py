@@ -331,6 +331,9 @@ def test_a_number_has_its_own_text(many):
 @pytest.mark.parametrize("fast_math", [False, True])
 def test_what_a_number_decides_keeps_a_task_on_its_own(kernel, fast_math, many):
     config = CONFIG.replace(fast_math=fast_math)
+    if kernel is kernels.fields:
+        qd.init(arch=qd.cpu)
+        kernels.place()
     ours, numbers, _ = shared(kernel, config)
     assert ir.difference(ours, finished(kernel, config=config), ids=False) is None
     decides = kernel is kernels.stored or (kernel is kernels.meeting and fast_math)

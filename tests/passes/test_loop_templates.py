@@ -9,7 +9,7 @@ from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
 from qd_studio.engine.frontend.specialization import ndarray_key
-from qd_studio.engine.passes import loop_templates, task_templates
+from qd_studio.engine.passes import loop_templates, task_copies, task_templates
 
 F32 = qd.types.ndarray(qd.f32, 1)
 
@@ -102,7 +102,7 @@ def finished(kernel, config):
     array = ndarray_key(qd.f32, 1)
     func = build.build(kernel.decl, (array, array, qd.f32), config).func
     passes.run(func, config, BACKEND.pipeline(config), share_tasks=True)
-    task_templates.write_out(func)
+    task_copies.write_out(func)
     return func
 
 

@@ -9,14 +9,14 @@ task is that one, with its own name, ids and numbers. It is the text that the em
 In a kernel with many fields of one shape and type, tasks that differ in these are alike, too: the
 text has marks in the place of their names, and of where the argument buffer has their addresses.
 
-Copies that passes have made (`passes.task_templates.TaskCopy`) have no ops to compare, or to look
-at: their numbers are known. See `kernel_text` for what becomes of the tasks of a kind.
+Copies that passes have made (`passes.task_copies.TaskCopy`) have no ops to compare, or to look
+at: their numbers and fields are known. See `kernel_text` for what becomes of the tasks of a kind.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -32,9 +32,9 @@ from .kernel_text import Pattern, Shared, filled
 from .text import NUMBER, VALUE, constant
 
 if TYPE_CHECKING:
-    from ...passes.task_templates import TaskCopy
+    from ...passes.task_copies import TaskCopy
 
-__all__ = ["NAME", "WHAT", "Described", "Kind", "Kinds"]
+__all__ = ["Described", "Kind", "Kinds"]
 
 _MOST: Final = 500
 """Ops of a task that is described: larger ones are few."""
@@ -55,7 +55,7 @@ _TYPES: Final = (f32, f64, i32)
 does not take them."""
 _TOKEN: Final = re.compile(r"(?<=%[vi])(\d+)|\x01(\d+)\x02")
 """The id in a name, or the mark of a word."""
-NAME, WHAT = "\x010\x02", "\x011\x02"
+_NAME, _WHAT = "\x010\x02", "\x011\x02"
 """Marks of the name of a task and of the line above it; those of numbers follow."""
 
 
@@ -192,6 +192,14 @@ class Kind:
         """Note the first one."""
         self.like, self.index, self.name, self.body = like, index, name, body
 
+    def marked(self, state: ModuleState, emit: Callable[..., Any]) -> Any:
+        """The functions of the first task, with marks; notes which fields they write."""
+        before, state.written = state.written, set()
+        made = emit(self.index, self.like.task, _NAME, _WHAT, True, self.like)
+        self.written = [i for i, number in enumerate(self.like.fields) if number in state.written]
+        state.written |= before
+        return made
+
     def open(
         self, patterns: list[tuple[Pattern, tuple[int, ...]]], lines: list[str], ids: list[int],
         loads: list[str],
@@ -249,9 +257,9 @@ class Kinds:
         self._copies: Final[dict[Op, TaskCopy]] = func.copies
         self.sources: Final = {copy.source: copy for copy in func.copies.values()}
         self._kinds: Final[dict[tuple[object, ...], Kind]] = {}
-        self._found: Final[dict[Op, tuple[Described, list[int]] | None]] = {}
-        """Sources, with the indices of their numbers in those of a copy, or -1; None for one with
-        copies that differ in more than `Described.numbers`."""
+        self._found: Final[dict[Op, tuple[Described, list[int], list[int]] | None]] = {}
+        """Sources, with the indices of their numbers and fields in the values of a copy, or -1;
+        None for one with copies that differ in more than these."""
         self.patterns: Final[list[tuple[Pattern, tuple[int, ...]]]] = []
 
     def describe(self, task: Op) -> Described | None:
@@ -266,18 +274,19 @@ class Kinds:
         if found is None:
             task.regions = copy.regions(task)
             return self._described(task)
-        like, places = found
-        values = copy.values
-        return like._replace(
-            ids=(task.id, *like.ids[1:]),
-            texts=(
-                *[
-                    constant(values[i], op.type) if i >= 0 else text
-                    for op, i, text in zip(like.numbers, places, like.texts, strict=False)
-                ],
-                *like.texts[len(like.numbers) :],
-            ),
-        )  # fmt: skip
+        like, numbers, own = found
+        values, state = copy.values, self._state
+        texts = [
+            constant(values[i], op.type) if i >= 0 else text
+            for op, i, text in zip(like.numbers, numbers, like.texts, strict=False)
+        ]
+        fields = tuple([
+            values[i][0] if i >= 0 else field for field, i in zip(like.fields, own, strict=True)
+        ])  # fmt: skip
+        texts += [str(state.layout.params[field]) for field in fields]
+        names = tuple([state.param_names[field] for field in fields])
+        ids = task.id, *like.ids[1:]
+        return like._replace(ids=ids, fields=fields, texts=tuple(texts), names=names)
 
     def _described(self, task: Op) -> Described | None:
         like = describe(task, self._state, self._like)
@@ -285,7 +294,14 @@ class Kinds:
 
     def _source(
         self, like: Described | None, numbers: dict[Op, int]
-    ) -> tuple[Described, list[int]] | None:
-        if like is None or not numbers.keys() <= set(like.numbers):
+    ) -> tuple[Described, list[int], list[int]] | None:
+        if like is None:
             return None
-        return like, [numbers.get(op, -1) for op in like.numbers]
+        fields = {op.attr[0]: i for op, i in numbers.items() if op.code == C.ARG_ADDR}
+        known = {op for op in numbers if op.code == C.ARG_ADDR and op.attr[0] in like.fields}
+        if not numbers.keys() <= known.union(like.numbers):
+            return None
+        return (
+            like, [numbers.get(op, -1) for op in like.numbers],
+            [fields.get(field, -1) for field in like.fields],
+        )  # fmt: skip

@@ -186,7 +186,7 @@ class _Kernel:
         kind.begin(like, index, name, len(self.bodies))
         assert self.kinds is not None
         if task in self.kinds.sources:  # there is a second one
-            made = self._marked(kind)
+            made = kind.marked(self.state, self._functions)
             if len(properties) == before:
                 self._open(kind, made)
                 lines = kind.filled(name, what)
@@ -198,17 +198,6 @@ class _Kernel:
         kind.closed = len(properties) > before  # metadata of its own
         return self._add(made)
 
-    def _marked(self, kind: Kind) -> _Functions:
-        """The functions of the first task of a kind, with marks."""
-        from .alike import NAME, WHAT
-
-        state, task = self.state, kind.like.task
-        before, state.written = state.written, set()
-        made = self._functions(kind.index, task, NAME, WHAT, True, kind.like)
-        kind.written = [i for i, number in enumerate(kind.like.fields) if number in state.written]
-        state.written |= before
-        return made
-
     def _open(self, kind: Kind, marked: _Functions) -> None:
         """Make the pattern of the tasks of a kind, since there is a second one."""
         assert self.kinds is not None
@@ -218,7 +207,7 @@ class _Kernel:
     def _copy(self, kind: Kind, like: Described, op: Op, name: str, what: str) -> _TaskCode:
         """The functions of another task of a kind."""
         if not kind.opened:
-            self._open(kind, self._marked(kind))
+            self._open(kind, kind.marked(self.state, self._functions))
             self.bodies[kind.body] = self.bodies[kind.body]._replace(shared=kind.shared())
         words = like.words(name, what)
         self.copies.append((len(self.module.lines), kind.number, words, like.ids))
