@@ -107,7 +107,6 @@ def record(kernel):
     from qd_studio.engine.inspect.capture import KernelCapture
     from qd_studio.engine.runtime import program
 
-    qd.init(arch=qd.cpu, offline_cache=False)
     with contextlib.suppress(AttributeError):
         kernel.workload(n=[64])(lambda n: (qd.ndarray(qd.f32, n), qd.ndarray(qd.f32, n), 0.5))
     toolchain.binding()  # as for `parts`: what is compared is a compile, not an import
@@ -118,6 +117,7 @@ def record(kernel):
 
 
 def main(path, mode=""):
+    qd.init(arch=qd.cpu, offline_cache=False)  # fields of the file need it
     kernel = kernel_in(path)
     gc.collect()
     with collector_pause:
