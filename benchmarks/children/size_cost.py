@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from collections import defaultdict
+from pathlib import Path
 
 from wire import Wire
 
@@ -117,7 +118,8 @@ def record(kernel):
 
 
 def main(path, mode=""):
-    qd.init(arch=qd.cpu, offline_cache=False)  # fields of the file need it
+    if mode == "record" or "qd.field(" in Path(path).read_text(encoding="utf-8"):
+        qd.init(arch=qd.cpu, offline_cache=False)
     kernel = kernel_in(path)
     gc.collect()
     with collector_pause:
