@@ -149,11 +149,29 @@ def _casts(n: int) -> list[str]:
     return [*_LOOP, *lines, "    y[i] = qd.f32(t) + m"]
 
 
+def _sums(n: int) -> list[str]:
+    """Many loops at the top that add to one variable of the kernel."""
+    lines = ["t = a"]
+    for k in range(n // 2):
+        lines += [f"for i{k} in range(x.shape[0] - {k % 7}):", f"    t += x[i{k}] * {_c(k)}"]
+    return [*lines, "y[0] = t"]
+
+
+def _fields(n: int) -> list[str]:
+    """Many loops at the top over many fields."""
+    lines: list[str] = []
+    for k in range(n // 2):
+        mine, other = k % (n // 4), (k * 7 + 1) % (n // 4)
+        lines += [f"for i{k} in FIELDS[{mine}]:",
+                  f"    FIELDS[{mine}][i{k}] = FIELDS[{other}][i{k}] * {_c(k)} + a"]  # fmt: skip
+    return [*lines, "y[0] = FIELDS[1][0]"]
+
+
 SHAPES: Final[dict[str, Callable[[int], list[str]]]] = {
     "block": _block, "chain": _chain, "divisions": _divisions, "loops": _loops,
     "distinct": _distinct, "various": _various, "nests": _nests, "branches": _branches,
     "choices": _choices, "calls": _calls, "unrolled": _unrolled, "serial": _stored,
-    "updates": _updates, "casts": _casts,
+    "updates": _updates, "casts": _casts, "sums": _sums, "fields": _fields,
 }  # fmt: skip
 
 _STEP: Final = """
@@ -166,10 +184,14 @@ def step(s, a, c):
 """
 
 
+_FIELDS: Final = """
+FIELDS = [qd.field(qd.f32, 64) for _ in range({count})]
+"""
+
+
 def source(shape: str, statements: int) -> str:
     """A file with one kernel, ``generated``."""
     lines = SHAPES[shape](statements)
-    head = _HEADER.format(
-        shape=shape, statements=statements, functions=_STEP if shape == "calls" else ""
-    )
+    functions = {"calls": _STEP, "fields": _FIELDS.format(count=statements // 4)}.get(shape, "")
+    head = _HEADER.format(shape=shape, statements=statements, functions=functions)
     return head + "".join(f"    {line}\n" for line in lines)

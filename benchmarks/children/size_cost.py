@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from collections import defaultdict
+from pathlib import Path
 
 from wire import Wire
 
@@ -107,7 +108,6 @@ def record(kernel):
     from qd_studio.engine.inspect.capture import KernelCapture
     from qd_studio.engine.runtime import program
 
-    qd.init(arch=qd.cpu, offline_cache=False)
     with contextlib.suppress(AttributeError):
         kernel.workload(n=[64])(lambda n: (qd.ndarray(qd.f32, n), qd.ndarray(qd.f32, n), 0.5))
     toolchain.binding()  # as for `parts`: what is compared is a compile, not an import
@@ -118,6 +118,8 @@ def record(kernel):
 
 
 def main(path, mode=""):
+    if mode == "record" or "qd.field(" in Path(path).read_text(encoding="utf-8"):
+        qd.init(arch=qd.cpu, offline_cache=False)
     kernel = kernel_in(path)
     gc.collect()
     with collector_pause:

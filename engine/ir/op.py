@@ -88,7 +88,7 @@ class Func:
     graph: a device may record its tasks once and replay them.
     repeats: finished tasks that are equal to an earlier one, which their code is that of.
     copies: finished tasks that are an earlier one but for numbers, and have its blocks
-        (`passes.task_templates.TaskCopy`).
+        (`passes.task_copies.TaskCopy`).
     renumbered: finished tasks that are an earlier one but for numbers, with blocks of their own.
     shared: tasks, or loops that become tasks, that are set aside or share their blocks
         (`passes.share_tasks.SharedTasks`). One that is set aside is not in the body; it has the

@@ -40,7 +40,7 @@ def detect_read_only(func: Func, cx: PassCx) -> bool:
         if number is not None:
             (read if C.READ[code] else written).add(number)
     if written and not func.noalias:
-        fields = {i for i, p in enumerate(func.params) if p.kind == "field"}
+        fields = {i for i in read | written if func.params[i].kind == "field"}
         read = read & fields if written <= fields else set[int]()
         cx.remark(task, "arrays may overlap and one is written: none is read only")
     found = tuple(sorted(read - written))

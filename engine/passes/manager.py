@@ -150,12 +150,13 @@ class PassCx:
     shares_from: of `Instrument`, for all instruments. prepare: runs the passes that are left on
         another function, of stage typed or offloaded, unwatched, and returns their context; None
         where only tasks that are equal may be set aside.
+    held: results of `for_tasks` from when all tasks were there, while some are set aside.
     """
 
     __slots__ = ("_cache", "_count", "_idle", "_instruments", "_keeps", "_of_tasks", "_refused",
                  "_remarks", "_rewrites", "_skipped", "_version", "config", "default_fp", "func",
-                 "kind", "phase", "prepare", "round", "shares_from", "task", "task_index", "upto",
-                 "watched")  # fmt: skip
+                 "held", "kind", "phase", "prepare", "round", "shares_from", "task", "task_index",
+                 "upto", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -172,6 +173,7 @@ class PassCx:
         self.kind: PipelineKind | None = None
         self.shares_from = 0
         self.prepare: Callable[[Func], PassCx] | None = None
+        self.held: dict[Any, Any] = {}
         self.task: Op | None = None
         self.task_index: int | None = None
         fp = parse_type(config.default_fp)
@@ -260,6 +262,8 @@ class PassCx:
         It must hold for each task although the pass has changed those before: what is known of
         later tasks does.
         """
+        if make in self.held:
+            return self.held[make]
         if self._of_tasks is None:
             return make(self.func)
         key = (self.func, make)

@@ -290,7 +290,7 @@ def run(
             _to_tasks(func, cx)
             several = may_share and len(func.body.ops) > 1
             _simplify_tasks(func, cx)
-            if several and func.shared is None and kind.is_cpu and not share_tasks:
+            if several and kind.is_cpu and not share_tasks:
                 from .share_tasks import equal_tasks
 
                 equal = equal_tasks(func)

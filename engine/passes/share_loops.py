@@ -30,8 +30,8 @@ from ..ir import Func
 from ..ir import codes as C
 from .loop_templates import alike_loops, with_values
 from .registry import register
-from .share_numbers import named, set_alike_aside
-from .task_templates import Template, decide_nothing
+from .share_numbers import decide_nothing, named, set_alike_aside
+from .task_templates import Template
 
 if TYPE_CHECKING:
     from .manager import PassCx

@@ -12,21 +12,81 @@ A listing names a constant of the task by its text, so no other constant of the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Func, Op
 from ..ir import codes as C
+from ..ir.edit import clone, clone_into
 from ..ir.printer import format_const
 from ..types import DataType
-from .share_tasks import Numbers, ops_of, set_aside, share_tasks
-from .task_templates import Template, alike_tasks, decide_nothing
+from .share_tasks import Numbers, finished_key, ops_of, set_aside, share_tasks
+from .task_templates import Parameters, Template, alike_tasks, differing
 
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["named", "set_alike_aside", "share_alike"]
+__all__ = ["decide_nothing", "named", "set_alike_aside", "share_alike"]
+
+
+def decide_nothing(
+    func: Func,
+    found: list[Template],
+    prepare: Callable[[Func], PassCx],
+    around: Collection[Op] = (),
+) -> list[tuple[Template, list[Op]]] | None:
+    """Those of ``found`` whose numbers decide nothing: as a template, the task becomes what it
+    becomes with its numbers, and has each of them to the end. Each comes with the ops that it has
+    then, other than these. None if there are tasks then that are none of these, or values that one
+    stores for another.
+
+    prepare: runs the passes that are left on a function; their context. around: of loops, the
+    values of the root that they need.
+    """
+    probe = Func(func.name, func.params, func.results, func.loc)
+    probe.stage, probe.next_id, probe.noalias = func.stage, func.next_id, func.noalias
+    probe.global_tmp_size = func.global_tmp_size
+    numbers = Parameters(probe)
+    mapping: dict[Op, Op] = {}
+    clone_into(probe, around, mapping, probe.body)
+    pairs: list[tuple[Op, Template]] = []
+    for one in found:
+        copy = clone(probe, one.task, mapping, probe.body)
+        template = one.again(copy, mapping)
+        template.open(numbers)
+        pairs.append((clone(probe, one.task, mapping, probe.body), template))
+    probe.body.ops += [op for whole, template in pairs for op in (whole, template.task)]
+    tasks = set(probe.body.ops)
+    cx = prepare(probe)
+    left = set(probe.body.ops)
+    if not left <= tasks or probe.global_tmp_size != func.global_tmp_size:
+        return None
+    others = differing(probe, cx, [template for _, template in pairs], left)
+    return [
+        (one, [op for op in ops_of(template.task.regions) if op not in template.index])
+        for one, (whole, template) in zip(found, pairs, strict=True)
+        if template not in others and _same(whole, template.task, left)
+        and one.used() <= {(op.type, op.attr) for op in template.index}
+    ]  # fmt: skip
+
+
+def _same(a: Op, b: Op, left: set[Op]) -> bool:
+    """True if two finished tasks are equal but for ids, locations and the order of constants, or
+    have both nothing to do."""
+    if a not in left or b not in left:
+        return a not in left and b not in left
+    for task in (a, b):
+        body = task.regions[1]
+        body.ops.sort(key=_order)
+    key = finished_key(a)
+    return key is not None and key == finished_key(b)
+
+
+def _order(op: Op) -> tuple[str, str]:
+    """Constants first, by type and value."""
+    return (op.type.name, repr(op.attr)) if op.code == C.CONST else ("~", "")
 
 
 def share_alike(func: Func, cx: PassCx) -> bool:

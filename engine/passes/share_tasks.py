@@ -27,18 +27,18 @@ Records of few tasks, and dumps, hold each task with blocks of its own; `repeats
 have stayed equal, and the emitter writes their code once, too: it is the code that a program gets.
 
 Equal are tasks with the same ops, constants and attributes in the same order. What is different in
-each task although its ops are equal (random numbers, adstacks, sites of assertions and prints), or
-shared with another one (global temporaries), keeps a task on its own.
+each task although its ops are equal (random numbers, adstacks, sites of assertions and prints)
+keeps a task on its own. So do global temporaries in a record whose tasks are set aside.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..analysis.uses import code_mask
-from ..ir import Block, Func, Loc, Op, walk
+from ..ir import Block, Func, Loc, Op, Param, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..ir.semantics import const_key
@@ -50,11 +50,12 @@ if TYPE_CHECKING:
     from .manager import PassCx
 
 __all__ = [
-    "ALIKE", "Numbers", "SharedTasks", "equal_tasks", "finished_key", "ops_of", "put_back",
-    "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key", "unshare",
+    "ALIKE", "Field", "Numbers", "SharedTasks", "alike_fields", "equal_tasks", "finished_key",
+    "ops_of", "put_back", "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key",
+    "unshare",
 ]  # fmt: skip
 
-_OWN: Final = frozenset({C.GLOBAL_TMP, C.LAUNCH_SEED, C.CALL_ARG})
+_OWN: Final = frozenset({C.LAUNCH_SEED, C.CALL_ARG})
 _PLAIN: Final = frozenset({
     C.ALLOCA, C.ARRAY_ALLOCA, C.LOCAL_LOAD, C.LOCAL_STORE, C.GLOBAL_LOAD, C.GLOBAL_STORE, C.IF,
     C.RANGE_FOR, C.WHILE, C.WHILE_CONTROL, C.BREAK, C.CONTINUE, C.BOUNDS,
@@ -65,11 +66,23 @@ ALIKE: Final = code_mask(
     or (C.ATOMIC[code] and code != C.ATOMIC_ADD_VECTOR)
     for code in range(C.COUNT)
 )
+_ASIDE: Final = code_mask(
+    bool(alike) and code != C.GLOBAL_TMP for code, alike in enumerate(ALIKE[: C.COUNT])
+)
+"""Opcodes of tasks of a record that may be set aside: its passes look for loads of temporaries in
+the tasks that are left."""
+_FIELDS: Final = 16
+"""Fields that are alike, from which tasks may differ in them. With few, most tasks use the same,
+and need not store where each is."""
 _ANY: Final = code_mask(True for _ in range(C.COUNT))
 
 
 Numbers = dict[tuple[DataType, float], float]
 """By a number of a task, what another one has in its place."""
+
+
+Field = tuple[int, bool]
+"""The attribute of the address of a field: its number among the parameters, and False."""
 
 
 class SharedTasks(NamedTuple):
@@ -90,7 +103,7 @@ class SharedTasks(NamedTuple):
 @register("share_tasks")
 def share_tasks(func: Func, cx: PassCx) -> bool:
     """Set tasks that repeat an earlier one aside: they are prepared once."""
-    return set_aside(func, cx, equal_tasks(func), {})
+    return set_aside(func, cx, equal_tasks(func, temporaries=False), {})
 
 
 def set_aside(func: Func, cx: PassCx, equal: dict[Op, Op], numbers: dict[Op, Numbers]) -> bool:
@@ -210,15 +223,15 @@ def _locs(task: Op, args: tuple[Op, ...], regions: tuple[Block, ...]) -> list[Lo
     return [op.loc for op in (task, *args, *ops_of(regions))]
 
 
-def equal_tasks(func: Func) -> dict[Op, Op]:
+def equal_tasks(func: Func, temporaries: bool = True) -> dict[Op, Op]:
     """Each task that repeats an earlier one, with the first of these, in ``func`` of stage
-    ``offloaded``."""
+    ``offloaded``. temporaries: also those with global temporaries."""
     if func.callees or any(op.code != C.OFFLOADED for op in func.body.ops):
         return {}
     first: dict[tuple[object, ...], Op] = {}
     equal: dict[Op, Op] = {}
     for task in similar(func.body.ops):
-        key = task_key(task, ops_of(task.regions), ALIKE)
+        key = task_key(task, ops_of(task.regions), ALIKE if temporaries else _ASIDE)
         if key is not None and (found := first.setdefault(key, task)) is not task:
             equal[task] = found
     return equal
@@ -259,11 +272,13 @@ def task_key(
     alike: bytes,
     numbers: Mapping[Op, float] | None = None,
     outer: Mapping[Op, int] | None = None,
+    fields: Mapping[Op, tuple[Field, Param]] | None = None,
 ) -> tuple[object, ...] | None:
     """A key that equal tasks have in common; None for a task that stays on its own.
 
     ops: all that it has. alike: the opcodes that these may have. numbers: constants that equal
-    tasks may differ in, with values. outer: places of values from outside of it.
+    tasks may differ in, with values. outer: places of values from outside of it. fields: addresses
+    of fields that these may differ in, with what those have in common.
     """
     codes = bytes([op.code for op in ops])
     if 0 in codes.translate(alike):
@@ -274,6 +289,8 @@ def task_key(
     for op, value in numbers.items() if numbers else ():
         # Those that are the same one stay so.
         attrs[places[op] - 1] = None, values.setdefault((op.type, value), len(values))
+    for op, (field, like) in fields.items() if fields else ():
+        attrs[places[op] - 1] = like, values.setdefault(field, len(values))
     try:
         if outer:
             operands = [
@@ -291,3 +308,10 @@ def task_key(
     except (KeyError, TypeError):  # a value of another task; an attribute that has no hash
         return None
     return key
+
+
+def alike_fields(params: Sequence[Param]) -> list[Param | None]:
+    """Of each parameter, if it is a field like many others, what these have in common."""
+    fields = [p._replace(name="") if p.kind == "field" and p.grad < 0 else None for p in params]
+    often = {field for field, count in Counter(fields).items() if count >= _FIELDS}
+    return [field if field in often else None for field in fields]

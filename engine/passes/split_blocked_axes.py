@@ -45,9 +45,8 @@ def split_blocked_axes(func: Func, cx: PassCx) -> bool:
     task = cx.task
     if task is None or task.attr.kind != "range_for" or task.attr.unit != "cell":
         return False
-    blocked = any(is_blocked(p.layout) for p in func.params)
     bounds = task.regions[0].ops[-1]
-    if not blocked or any(bound.code != C.CONST for bound in bounds.args):
+    if not cx.for_tasks(_has_blocked) or any(bound.code != C.CONST for bound in bounds.args):
         return False
     box = [
         (int(a.attr), int(b.attr)) for a, b in zip(bounds.args[::2], bounds.args[1::2], strict=True)
@@ -60,6 +59,10 @@ def split_blocked_axes(func: Func, cx: PassCx) -> bool:
     )
     _split(func, cx, task, box, digits)
     return True
+
+
+def _has_blocked(func: Func) -> bool:
+    return any(is_blocked(p.layout) for p in func.params)
 
 
 def _find(func: Func, task: Op, box: list[tuple[int, int]]) -> list[_Digit] | None:

@@ -1,4 +1,4 @@
-"""Tasks that are equal, or differ in numbers only, are prepared for the machine once.
+"""Tasks that are equal, or differ in numbers and fields only, are prepared for the machine once.
 
 A generator writes thousands of loops that differ in coefficients. Of those that are equal but for
 such numbers, the passes see the first one alone: as a template, whose numbers are parameters::
@@ -7,7 +7,7 @@ such numbers, the passes see the first one alone: as a template, whose numbers a
     <f32> $9 = mul $7, $8                   <f32> $9 = mul $7, $8
 
 What they make of it is right for any number, so each task is a copy of it with its own: it has the
-same blocks, and `TaskCopy` has its numbers (`write_out` makes blocks with these). Before, the
+same blocks, and a `TaskCopy` has its numbers (`write_out` makes blocks with these). Before, the
 template is simplified once more as the task that it was: numbers that have come together, such as
 those of two products, are computed only now. If anything changes, all are prepared one by one.
 
@@ -15,34 +15,52 @@ So the IR is that of tasks which are all prepared, but for ids, locations and th
 constants. A number is an operand of arithmetic, comparisons and stores alone, and of a kind that
 rules treat alike (see `_is_plain`). What keeps a task on its own in `share_tasks` does so here. The
 blocks are of use for the generation of code alone, as tasks have them together.
+
+Tasks that use the same global temporaries in the same way are alike, too. A pass that asks which of
+these later tasks load gets an answer from when all tasks were there (`PassCx.held`), so a store
+stays also where a pass has removed what loaded its value.
+
+In a kernel with many fields of one type and layout, tasks may differ in these. No pass asks which
+field it is, other than whether it is the same as another one: `TaskCopy` has those of its task.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress
-from operator import itemgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, Param, replace_uses, walk
 from ..ir import codes as C
-from ..ir.edit import clone, clone_into
+from ..ir.edit import clone_into
 from ..ir.op import free
 from ..ir.semantics import binary_fn
 from ..named_tuple import NamedTuple
 from ..types import DataType, Type, f32, f64
 from .full_simplify import full_simplify
-from .share_tasks import ALIKE, SharedTasks, finished_key, ops_of, runs_of, similar, task_key
+from .share_tasks import (
+    ALIKE,
+    Field,
+    SharedTasks,
+    alike_fields,
+    finished_key,
+    ops_of,
+    runs_of,
+    similar,
+    task_key,
+)  # fmt: skip
+from .task_copies import BodyCopies, TaskCopy, Values
 
 if TYPE_CHECKING:
     from .manager import PassCx
 
 __all__ = [
-    "MANY", "Alike", "Parameters", "TaskCopy", "Template", "alike_tasks", "decide_nothing",
-    "described", "differing", "once_per_template", "write_out",
+    "MANY", "Alike", "Parameters", "Template", "alike_tasks", "described", "differing",
+    "once_per_template",
 ]  # fmt: skip
 
 MANY: Final = 32
@@ -68,12 +86,16 @@ def once_per_template(
     """Call ``prepare`` while ``func`` has only the first of tasks that are alike; the others become
     copies of the result. apart: tasks that are like no other."""
     order, params, stage = func.body.ops, func.params, func.stage
-    templates = alike_tasks(func, apart)
+    templates = alike_tasks(func, apart, in_program=True)
     if not templates:
         prepare()
         return
     aside = {task: template.task for template in templates for task in template.values}
     blocks = {task: task.regions for task in aside}
+    if func.global_tmp_size:
+        from ..analysis.dataflow import LaterLoads
+
+        cx.held[LaterLoads] = LaterLoads(func)
     for task, first in aside.items():
         task.args, task.regions = (first,), ()
     func.body.ops = [task for task in order if task not in aside]
@@ -95,6 +117,7 @@ def once_per_template(
         left.update(func.body.ops)
     for template in templates:
         template.copy(func, left)
+    cx.held.clear()
     free([region for regions in blocks.values() for region in regions])
     func.body.ops = [task for task in order if task in left]
     func.version += 1
@@ -102,11 +125,18 @@ def once_per_template(
 
 class Alike(NamedTuple):
     """A task, or a loop that becomes one, that may be like others. key: what these have in common.
-    numbers: the ops of the numbers that they may differ in, with their values."""
+    numbers: the ops of the numbers that they may differ in, with their values. fields: likewise,
+    the addresses of fields."""
 
     task: Op
     key: tuple[object, ...]
     numbers: dict[Op, float]
+    fields: Mapping[Op, Field] = MappingProxyType({})
+
+    @property
+    def values(self) -> Values:
+        """The numbers, then the fields."""
+        return *self.numbers.values(), *self.fields.values()
 
     def moved(self, mapping: dict[Op, Op], swap: bool) -> Alike:
         """Of a clone, in which products are in the place of quotients with numbers (see
@@ -123,87 +153,52 @@ class Alike(NamedTuple):
         return Alike(mapping[self.task], self.key, numbers)
 
 
-def decide_nothing(
-    func: Func,
-    found: list[Template],
-    prepare: Callable[[Func], PassCx],
-    around: Collection[Op] = (),
-) -> list[tuple[Template, list[Op]]] | None:
-    """Those of ``found`` whose numbers decide nothing: as a template, the task becomes what it
-    becomes with its numbers, and has each of them to the end. Each comes with the ops that it has
-    then, other than these. None if there are tasks then that are none of these, or values that one
-    stores for another.
-
-    prepare: runs the passes that are left on a function; their context. around: of loops, the
-    values of the root that they need.
-    """
-    probe = Func(func.name, func.params, func.results, func.loc)
-    probe.stage, probe.next_id, probe.noalias = func.stage, func.next_id, func.noalias
-    probe.global_tmp_size = func.global_tmp_size
-    numbers = Parameters(probe)
-    mapping: dict[Op, Op] = {}
-    clone_into(probe, around, mapping, probe.body)
-    pairs: list[tuple[Op, Template]] = []
-    for one in found:
-        copy = clone(probe, one.task, mapping, probe.body)
-        template = one.again(copy, mapping)
-        template.open(numbers)
-        pairs.append((clone(probe, one.task, mapping, probe.body), template))
-    probe.body.ops += [op for whole, template in pairs for op in (whole, template.task)]
-    tasks = set(probe.body.ops)
-    cx = prepare(probe)
-    left = set(probe.body.ops)
-    if not left <= tasks or probe.global_tmp_size != func.global_tmp_size:
-        return None
-    others = differing(probe, cx, [template for _, template in pairs], left)
-    return [
-        (one, [op for op in ops_of(template.task.regions) if op not in template.index])
-        for one, (whole, template) in zip(found, pairs, strict=True)
-        if template not in others and _same(whole, template.task, left)
-        and one.used() <= {(op.type, op.attr) for op in template.index}
-    ]  # fmt: skip
-
-
-def _same(a: Op, b: Op, left: set[Op]) -> bool:
-    """True if two finished tasks are equal but for ids, locations and the order of constants, or
-    have both nothing to do."""
-    if a not in left or b not in left:
-        return a not in left and b not in left
-    for task in (a, b):
-        body = task.regions[1]
-        body.ops.sort(key=_order)
-    key = finished_key(a)
-    return key is not None and key == finished_key(b)
-
-
-def _order(op: Op) -> tuple[str, str]:
-    """Constants first, by type and value."""
-    return (op.type.name, repr(op.attr)) if op.code == C.CONST else ("~", "")
-
-
-def alike_tasks(func: Func, apart: Collection[Op]) -> list[Template]:
+def alike_tasks(func: Func, apart: Collection[Op], in_program: bool = False) -> list[Template]:
     """The tasks that are equal to later ones, or differ from them in numbers only. apart: tasks
-    that are like no other."""
+    that are like no other. in_program: they may have global temporaries, and differ in fields."""
     order = [task for task in func.body.ops if task not in apart]
     if func.callees or any(op.code != C.OFFLOADED for op in order):
         return []
     opened = len(order) >= MANY
-    alike: dict[tuple[object, ...], list[Alike]] = {}
+    live = _live_temporaries(func.body.ops) if func.global_tmp_size else {}
+    fields = alike_fields(func.params) if in_program and opened else None
+    alike: dict[object, list[Alike]] = {}
     for task in order if opened else similar(order):
-        found = described(task, opened)
+        if task in live and not in_program:
+            continue
+        found = described(task, opened, fields=fields)
         if found is not None:
-            alike.setdefault(found.key, []).append(found)
+            alike.setdefault((found.key, live.get(task)), []).append(found)
     return [Template(tasks) for tasks in alike.values() if len(tasks) > 1]
 
 
+def _live_temporaries(tasks: list[Op]) -> dict[Op, frozenset[int]]:
+    """By task with global temporaries, those that it writes and a later one reads: stores to others
+    go."""
+    live: dict[Op, frozenset[int]] = {}
+    read: set[int] = set()
+    for task in reversed(tasks):
+        uses = [
+            (op.code, op.args[0].attr) for op in ops_of(task.regions)
+            if op.args and op.args[0].code == C.GLOBAL_TMP
+        ]  # fmt: skip
+        if uses:
+            live[task] = frozenset([at for c, at in uses if c != C.GLOBAL_LOAD and at in read])
+            read.update([at for code, at in uses if code != C.GLOBAL_STORE])
+    return live
+
+
 def described(
-    task: Op, opened: bool, outer: Mapping[Op, int] = _NONE, inverse: bool = False
-) -> Alike | None:
+    task: Op, opened: bool, outer: Mapping[Op, int] = _NONE, inverse: bool = False,
+    fields: Sequence[Param | None] | None = None,
+) -> Alike | None:  # fmt: skip
     """``task`` for a comparison with others; None if it stays on its own. opened: it may differ
     from others in numbers. outer: of `task_key`, for a loop. inverse: division by a number becomes
-    a product with its reciprocal, which then is the number."""
+    a product with its reciprocal, which then is the number. fields: of `alike_fields`, if it may
+    differ in those, too."""
     ops = ops_of(task.regions)
     numbers: dict[Op, float] = {}
+    like: dict[Op, tuple[Field, Param]] = {}
     if opened:
         codes, header = bytes([op.code for op in ops]), task.regions[0]
         fixed = {a for op in compress(ops, codes.translate(_CLOSED)) for a in op.args}
@@ -217,8 +212,29 @@ def described(
         }  # fmt: skip
         if inverse and C.DIV in codes:
             _invert(ops, numbers)
-    key = task_key(task, ops, ALIKE, numbers, outer)
-    return None if key is None else Alike(task, key, numbers)
+        if fields is not None:
+            like = _open_fields(ops, header, fields)
+    key = task_key(task, ops, ALIKE, numbers, outer, like)
+    if key is None:
+        return None
+    return Alike(task, key, numbers, {op: field for op, (field, _) in like.items()})
+
+
+def _open_fields(
+    ops: list[Op], header: Block | None, fields: Sequence[Param | None]
+) -> dict[Op, tuple[Field, Param]]:
+    """The addresses of fields that a task may differ from others in, with what the fields have in
+    common: of those that only its body uses."""
+    found: dict[Op, tuple[Field, Param]] = {}
+    fixed: set[int] = set()
+    for op in ops:
+        if op.code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
+            fixed.add(op.attr[1])
+        elif op.code == C.ARG_ADDR and op.block is header:
+            fixed.add(op.attr[0])
+        elif op.code == C.ARG_ADDR and not op.attr[1] and (like := fields[op.attr[0]]) is not None:
+            found[op] = op.attr, like
+    return {op: pair for op, pair in found.items() if pair[0][0] not in fixed}
 
 
 def _divides_by_zero(ops: list[Op], codes: bytes) -> bool:
@@ -270,17 +286,20 @@ class Parameters:
 
 
 class Template:
-    """The first of several tasks that are equal, or differ in numbers only.
+    """The first of several tasks that are equal, or differ in numbers and fields only.
 
-    values: of each of the others, its numbers. numbers: the ops of its own.
+    values: of each of the others, its numbers and fields. numbers: the ops of its own.
     """
 
     def __init__(self, tasks: list[Alike]) -> None:
-        (self.task, _, self.numbers), self._second = tasks[:2]
-        self.values: Final = {task: tuple(numbers.values()) for task, _, numbers in tasks[1:]}
-        self._own: Final = tuple(self.numbers.values())
+        first, self._second = tasks[:2]
+        self.task, _, self.numbers, fields = first
+        self.values: Final = {one.task: one.values for one in tasks[1:]}
+        self._own: Final = first.values
+        self._fields: Final = {f: i for i, f in enumerate(fields.values(), len(self.numbers))}
+        """Of its own fields, their place in the values."""
         self._made = {self._own: self.task}
-        """By numbers, the task that is prepared."""
+        """By values, the task that is prepared."""
         self.index: dict[Op, int] = {}
         """Of the numbers that are left, their place in the values."""
         self._params: Final[dict[int, int]] = {}
@@ -341,12 +360,12 @@ class Template:
     def separate(self, func: Func, blocks: dict[Op, tuple[Block, ...]]) -> list[Op]:
         """Give those tasks that are not equal blocks of their own as they were, and return them.
         blocks: those of the others; less those that are used."""
-        first, (second, _, numbers) = self.task, self._second
+        first, (second, _, numbers, fields) = self.task, self._second
         mapping = {second: first}
         first.attr, first.regions = second.attr, tuple([Block(first) for _ in first.regions])
         for source, target in zip(blocks[second], first.regions, strict=True):
             clone_into(func, source.ops, mapping, target)
-        for op, value in zip(numbers, self._own, strict=True):
+        for op, value in zip((*numbers, *fields), self._own, strict=True):
             mapping[op].attr = value
         for task, values in self.values.items():
             if self._made.setdefault(values, task) is task:
@@ -369,7 +388,7 @@ class Template:
         if it is one of these tasks."""
         if left.isdisjoint(self._made.values()):
             return
-        body = _Body(self.task.regions[1], self.index)
+        body = BodyCopies(self.task.regions[1], self.index | self._addresses())
         copies: dict[Op, TaskCopy] = {}
         for task, values in self.values.items():
             same = self._made.get(values)
@@ -381,9 +400,26 @@ class Template:
             if same is not task:
                 task.code, task.args = C.OFFLOADED, ()
                 task.attr, task.regions = same.attr, same.regions
+                if same is self.task and self._fields:
+                    task.attr = self._attr(values)
             if same in left:
                 left.add(task)
         func.copies.update(copies)
+
+    def _addresses(self) -> dict[Op, int]:
+        """The addresses of its own fields that are left, with the place of each in the values."""
+        header, body = self.task.regions
+        own = self._fields
+        assert not any(op.code == C.ARG_ADDR and op.attr in own for op in header.ops)
+        if not own:
+            return {}
+        return {op: own[op.attr] for op in walk(body) if op.code == C.ARG_ADDR and op.attr in own}
+
+    def _attr(self, values: Values) -> Any:
+        """What the attribute of its task is with other fields."""
+        attr = self.task.attr
+        other = {field[0]: values[i][0] for field, i in self._fields.items()}
+        return attr._replace(read_only=tuple(sorted([other.get(n, n) for n in attr.read_only])))
 
 
 def differing(func: Func, cx: PassCx, templates: list[Template], left: set[Op]) -> list[Template]:
@@ -400,98 +436,3 @@ def differing(func: Func, cx: PassCx, templates: list[Template], left: set[Op]) 
         return []
     left.difference_update({template.task for template in keys}.difference(func.body.ops))
     return [t for t, key in keys.items() if t.task not in left or finished_key(t.task) != key]
-
-
-class TaskCopy:
-    """The numbers of a task that has the blocks of an earlier one, ``source``: for each op of
-    ``numbers`` the one of ``values`` with that index. Equal tasks have the same copy."""
-
-    __slots__ = ("_body", "source", "values")
-
-    def __init__(self, source: Op, body: _Body, values: tuple[float, ...]) -> None:
-        self.source: Final = source
-        self.values: Final = values
-        self._body: Final = body
-
-    @property
-    def numbers(self) -> dict[Op, int]:
-        return self._body.numbers
-
-    def regions(self, task: Op) -> tuple[Block, ...]:
-        """Blocks for it alone, in which its numbers are constants; the header is that of all."""
-        return self.source.regions[0], self._body.copy(task, self.values)
-
-
-def write_out(func: Func) -> None:
-    """Give the tasks of a finished function that are copies blocks with their own numbers."""
-    own = {copy: copy.regions(task) for task, copy in func.copies.items()}
-    for task, copy in func.copies.items():
-        task.regions = own[copy]
-    func.copies.clear()
-
-
-class _Row(NamedTuple):
-    """An op of a body that each copy has for itself. args: of all ops so far, its operands; None if
-    it has none. number: the index of the number that it is, or -1. block: the number of its block.
-    """
-
-    op: Op
-    args: Callable[[list[Op]], Any] | None
-    number: int
-    block: int
-
-
-class _Body:
-    """The body of a task, to be copied with other numbers. Ops in front of its loops that depend
-    neither on numbers nor on the task are those of all copies. numbers: of each constant that is a
-    number, its index."""
-
-    def __init__(self, body: Block, numbers: dict[Op, int]) -> None:
-        self.numbers: Final = numbers
-        self._source: Final = body
-        self._common: list[Op] = []
-        self._rows: list[_Row] = []
-
-    def _prepare(self) -> None:
-        body, numbers = self._source, self.numbers
-        assert body.owner is not None
-        ops = walk(body)
-        own = {body.owner, *numbers}
-        for op in ops:
-            if op.block is not body or op.regions or not own.isdisjoint(op.args):
-                own.add(op)
-        self._common = [op for op in body.ops if op not in own]
-        blocks = {body: 0}
-        places = {body.owner: 0}
-        for op in self._common:
-            places[op] = len(places)
-        for op in ops:
-            if op not in own:
-                continue
-            assert op.block is not None
-            args = itemgetter(*[places[a] for a in op.args]) if op.args else None
-            self._rows.append(_Row(op, args, numbers.get(op, -1), blocks[op.block]))
-            places[op] = len(places)
-            for region in op.regions:
-                blocks[region] = len(blocks)
-
-    def copy(self, task: Op, values: tuple[float, ...]) -> Block:
-        """A copy for ``task``, with other numbers and the same ids."""
-        if not self._rows:
-            self._prepare()
-        made = [task, *self._common]
-        body = Block(task)
-        blocks = [body]
-        for old, get, value, at in self._rows:
-            block = blocks[at]
-            args = () if get is None else (get(made),) if len(old.args) == 1 else get(made)
-            attr = old.attr if value < 0 else values[value]
-            op = Op(old.code, old.type, args, attr, (), old.id, block, old.loc)
-            block.ops.append(op)
-            made.append(op)
-            if old.regions:
-                op.regions = tuple([Block(op) for _ in old.regions])
-                blocks += op.regions
-        own, common = iter(body.ops), set(self._common)
-        body.ops = [op if op in common else next(own) for op in self._source.ops]
-        return body

@@ -25,20 +25,17 @@ def check_writable(name: str, value: Any) -> None:
 
 def overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
     """True if a written array or field shares memory with another; pairs of fields do not count."""
-    params = meta.params
-    arrays: dict[int, tuple[int, int]] = {}
-    for i, value in enumerate(values):
-        start, end = _span(value)
-        if end > start:
-            arrays[i] = start, end
-    for i in meta.written:
-        if i in arrays:
-            low, high = arrays[i]
-            field = params[i].kind == "field"
-            for j, (start, end) in arrays.items():
-                both = field and params[j].kind == "field"
-                if j != i and not both and start < high and low < end:
-                    return True
+    written = set(meta.written)
+    ends: dict[tuple[bool, bool], int] = {}
+    """Of those that begin earlier, by whether they are written and fields: where the last ends."""
+    for start, end, i in sorted([(*_span(value), i) for i, value in enumerate(values)]):
+        if end <= start:
+            continue
+        mine = i in written, meta.params[i].kind == "field"
+        for other, last in ends.items():
+            if last > start and (mine[0] or other[0]) and not (mine[1] and other[1]):
+                return True
+        ends[mine] = max(end, ends.get(mine, 0))
     return False
 
 
@@ -144,11 +141,11 @@ def alias_tests(
                 span = binding.field.flat().nbytes
                 found[i] = ArrayNames(str(binding.field.address()), "()", span, True)
     tests: dict[str, None] = {}
-    for i in meta.written:
-        for j, other in found.items():
-            if i not in found or i == j or (j in meta.written and j < i):
-                continue
-            if bindings[i].field is None or bindings[j].field is None:
+    written = set(meta.written)
+    for i in [i for i in meta.written if i in found]:
+        # Fields share no memory with each other.
+        for j, other in (found if bindings[i].field is None else arrays).items():
+            if i != j and not (j in written and j < i):
                 tests[_shared(found[i], other)] = None
     return list(tests)
 

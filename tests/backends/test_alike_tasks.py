@@ -17,7 +17,7 @@ from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
 from qd_studio.engine.frontend.specialization import ndarray_key
-from qd_studio.engine.passes import task_templates
+from qd_studio.engine.passes import task_copies
 
 from tests.fuzz.tiers import interrupted, no_helper
 
@@ -97,7 +97,41 @@ def hinted(x: F32, y: F32, n: I32):
             y[i + j] = x[i + j] * (0.3 + k)
 
 
-KERNELS = [integers, coefficients, stored, closed, mixed, copied, hinted]
+FIELDS = []
+
+
+@qd.kernel
+def spread(x: F32, y: F32, n: I32):
+    """Fields that are read, written or both, one of them by its own loop alone."""
+    for k in qd.static(range(20)):
+        for i in x:
+            FIELDS[k // 2][i] = FIELDS[k][i + 1] * (0.3 + k) + x[i]
+        for i in range(k % 2, 8):
+            FIELDS[(7 * k + 3) % 19][i] += FIELDS[k][i]
+            n[i] = n[i] + k
+        for i in y:
+            y[i] += FIELDS[19 - k][i] + FIELDS[k][(i + k) % 8]
+
+
+@qd.kernel
+def plain(x: F32, y: F32, n: I32):
+    """No numbers that differ: tasks differ in fields alone."""
+    for k in qd.static(range(20)):
+        for i in x:
+            FIELDS[k][i] = x[i] + FIELDS[(3 * k + 1) % 20][i]
+    for k in qd.static(range(20)):
+        for i in y:
+            y[i] += FIELDS[k][i]
+
+
+KERNELS = [integers, coefficients, stored, closed, mixed, copied, hinted, spread, plain]
+
+
+def place():
+    """New fields, which a program needs."""
+    FIELDS[:] = [qd.field(qd.f32, 12) for _ in range(20)]
+    for k, field in enumerate(FIELDS):
+        field.from_numpy(np.linspace(0.1 * k, 1.0, 12, dtype=np.float32))
 
 
 @pytest.fixture(autouse=True)
@@ -108,12 +142,13 @@ def program():
 
 
 def lowered(kernel, copies=True, **options):
+    place()
     config = CompileConfig(cpu_max_num_threads=4, **options)
     floats, ints = ndarray_key(qd.f32, 1), ndarray_key(qd.i32, 1)
     func = build.build(kernel.decl, (floats, floats, ints), config).func
     passes.run(func, config, BACKEND.pipeline(config), share_tasks=True)
     if not copies:
-        task_templates.write_out(func)
+        task_copies.write_out(func)
     return llvm_kernel.lower_kernel(func, config.fast_math, threads=4)
 
 
@@ -135,7 +170,15 @@ def test_the_text_is_that_of_tasks_one_by_one(kernel, fast_math, monkeypatch):
 
 @pytest.mark.parametrize(
     ("kernel", "most"),
-    [(coefficients, 2), (stored, 2), (mixed, 8), (integers, 30), (copied, 4)],
+    [
+        (coefficients, 2),
+        (stored, 2),
+        (mixed, 8),
+        (integers, 30),
+        (copied, 4),
+        (spread, 30),
+        (plain, 4),
+    ],
 )
 def test_first_tier_code_of_tasks_that_are_alike_is_one_function(kernel, most):
     qd.init(arch=qd.cpu)
@@ -149,7 +192,7 @@ def test_first_tier_code_of_tasks_that_are_alike_is_one_function(kernel, most):
 def test_copies_that_passes_have_made_are_found_without_a_comparison(monkeypatch):
     qd.init(arch=qd.cpu)
     describe, compared = alike.describe, []
-    monkeypatch.setattr(alike, "describe", lambda task: compared.append(task) or describe(task))
+    monkeypatch.setattr(alike, "describe", lambda *of: compared.append(of) or describe(*of))
     found = lowered(copied)
     assert len(found.meta.tasks) == 40
     assert len(compared) == 3
@@ -161,6 +204,7 @@ def test_numbers_that_the_text_depends_on_keep_tasks_apart():
 
 
 def results(kernel):
+    place()
     x, y, n = qd.ndarray(qd.f32, 9), qd.ndarray(qd.f32, 9), qd.ndarray(qd.i32, 9)
     x.from_numpy(np.linspace(-1.0, 3.0, 9, dtype=np.float32))
     y.from_numpy(np.ones(9, dtype=np.float32))

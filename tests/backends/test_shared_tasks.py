@@ -115,7 +115,8 @@ def bodies(kernel, share=True):
 
 @pytest.mark.parametrize("share", [True, False])
 @pytest.mark.parametrize(
-    ("kernel", "shared", "tasks"), [(sweeps, 5, 12), (zeros, 4, 4), (drawn, 2, 2), (named, 3, 4)]
+    ("kernel", "shared", "tasks"),
+    [(sweeps, 5, 12), (zeros, 4, 4), (drawn, 2, 2), (named, 3, 4), (carried, 2, 3)],
 )
 def test_equal_tasks_have_one_body(kernel, shared, tasks, share):
     """Also where each task has blocks of its own, as in a record."""
@@ -128,12 +129,6 @@ def test_each_task_keeps_its_name_and_place():
     apart, shared = (lowered(sweeps, share).meta.tasks for share in (False, True))
     assert [task.name for task in shared] == [task.name for task in apart]
     assert shared == apart
-
-
-def test_values_that_tasks_hand_on_keep_them_apart():
-    qd.init(arch=qd.cpu)
-    made, tasks = bodies(carried)
-    assert made == tasks
 
 
 def finished(kernel, instruments=()):

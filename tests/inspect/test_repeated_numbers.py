@@ -219,6 +219,32 @@ def test_the_finished_function_has_each_task_in_full_at_its_own_lines(many, kern
         assert some <= every <= some | others
 
 
+@qd.kernel
+def summed(x: F32, y: F32):
+    total = 0.0
+    for i in x:
+        total += x[i]
+    for i in x:
+        y[i] = x[i] * 2.3
+    for i in x:
+        total += x[i]
+    for i in x:
+        y[i] += x[i] * 3.4
+    for i in x:
+        y[i] += x[i] * 4.5
+    y[0] = total
+
+
+def test_tasks_with_global_temporaries_are_listed_in_full_and_have_one_code(many):
+    ours = KernelCapture(Subject(summed, "summed"), ("cpu",), CONFIG)
+    ours.compile()
+    func = ours.compiled("cpu", ours.spec_keys).func
+    tasks = func.tasks()
+    assert func.repeats == {tasks[2]: tasks[0]}
+    assert func.renumbered == {tasks[4]: tasks[3]}
+    assert ir.difference(func, finished(summed), ids=False) is None
+
+
 def test_code_has_the_lines_of_its_own_task_and_ops_of_the_listing(both):
     ours, theirs = map(compiled, both)
     listed = {*ours.snapshots[-1].ids}
@@ -340,6 +366,9 @@ def test_a_number_has_its_own_text(many):
 @pytest.mark.parametrize("fast_math", [False, True])
 def test_what_a_number_decides_keeps_a_task_on_its_own(kernel, fast_math, many):
     config = CONFIG.replace(fast_math=fast_math)
+    if kernel is kernels.fields:
+        qd.init(arch=qd.cpu)
+        kernels.place()
     ours, numbers, _ = shared(kernel, config)
     assert ir.difference(ours, finished(kernel, config=config), ids=False) is None
     decides = kernel is kernels.stored or (kernel is kernels.meeting and fast_math)

@@ -9,7 +9,7 @@ from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
 from qd_studio.engine.frontend.specialization import ndarray_key
-from qd_studio.engine.passes import loop_templates, pipeline, task_templates
+from qd_studio.engine.passes import loop_templates, pipeline, task_copies, task_templates
 
 F32 = qd.types.ndarray(qd.f32, 1)
 
@@ -102,7 +102,7 @@ def finished(kernel, config):
     array = ndarray_key(qd.f32, 1)
     func = build.build(kernel.decl, (array, array, qd.f32), config).func
     passes.run(func, config, BACKEND.pipeline(config), share_tasks=True)
-    task_templates.write_out(func)
+    task_copies.write_out(func)
     return func
 
 
@@ -138,7 +138,7 @@ def test_the_ir_is_that_of_loops_that_are_all_prepared(kernel, fast_math, monkey
         assert answers == [KERNELS[kernel]]
     with monkeypatch.context() as patch:
         patch.setattr(loop_templates, "once_per_loop", lambda *_: False)
-        patch.setattr(task_templates, "alike_tasks", lambda *_: [])
+        patch.setattr(task_templates, "alike_tasks", lambda *_, **_options: [])
         every = by_order(finished(kernel, config))
     ir.verify(once)
     assert once.params == every.params

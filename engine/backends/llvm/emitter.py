@@ -422,9 +422,13 @@ class Emitter(Statements):
         size = SIZE[p.dtype.name]
         if p.layout is not None:
             alias += f"dereferenceable({p.layout.span * size}) "
-        name, at = state.param_names[number], state.layout.params[number]
+        name, at = self.place_of(number)
         attributes = f"{alias}noundef align {size}"
         return self.far + self.param(f"p.{name}", f"ptr {self.far}".rstrip(), at, attributes)
+
+    def place_of(self, number: int) -> tuple[str, int]:
+        """The name of a parameter, and where the argument buffer has it."""
+        return self.state.param_names[number], self.state.layout.params[number]
 
     def extent(self, axis: int, number: int) -> str:
         p = self.state.func.params[number]

@@ -107,7 +107,7 @@ class _Kernel:
         if len(func.tasks()) >= _MANY:
             from .alike import Kinds
 
-            self.kinds = Kinds(func)
+            self.kinds = Kinds(func, self.state)
         self.copies: list[Copy] = []
         self.numbers: Final[dict[str, tuple[str, tuple[str, ...]]]] = {}
         """Of tasks that are alike, the task with the first-tier code and the own numbers."""
@@ -186,11 +186,11 @@ class _Kernel:
         kind.begin(like, index, name, len(self.bodies))
         assert self.kinds is not None
         if task in self.kinds.sources:  # there is a second one
-            made = self._marked(kind)
+            made = kind.marked(self.state, self._functions)
             if len(properties) == before:
                 self._open(kind, made)
-                lines = kind.filled(name, what, like.texts).split("\n")
-                body = made.body._replace(name=name, shared=kind.shared())
+                lines = kind.filled(name, what)
+                body = made.body._replace(name=name, loads=kind.loads(), shared=kind.shared())
                 code = made.code._replace(meta=made.code.meta._replace(name=name))
                 return self._add(made._replace(lines=lines, body=body, code=code))
             del properties[before:]
@@ -198,25 +198,20 @@ class _Kernel:
         kind.closed = len(properties) > before  # metadata of its own
         return self._add(made)
 
-    def _marked(self, kind: Kind) -> _Functions:
-        """The functions of the first task of a kind, with marks."""
-        from .alike import NAME, WHAT
-
-        return self._functions(kind.index, kind.like.task, NAME, WHAT, True, kind.like)
-
     def _open(self, kind: Kind, marked: _Functions) -> None:
         """Make the pattern of the tasks of a kind, since there is a second one."""
         assert self.kinds is not None
-        kind.open(self.kinds.patterns, marked.lines, marked.ids)
+        kind.open(self.kinds.patterns, marked.lines, marked.ids, marked.body.loads)
         self.numbers[kind.name] = kind.name, kind.like.texts
 
     def _copy(self, kind: Kind, like: Described, op: Op, name: str, what: str) -> _TaskCode:
         """The functions of another task of a kind."""
         if not kind.opened:
-            self._open(kind, self._marked(kind))
+            self._open(kind, kind.marked(self.state, self._functions))
             self.bodies[kind.body] = self.bodies[kind.body]._replace(shared=kind.shared())
-        words = name, what, *like.texts
+        words = like.words(name, what)
         self.copies.append((len(self.module.lines), kind.number, words, like.ids))
+        self.state.written.update([like.fields[i] for i in kind.written])
         self.numbers[name] = kind.name, like.texts
         code = kind.code
         assert code is not None

@@ -21,10 +21,11 @@ __all__ = ["Call", "Copy", "FirstText", "KernelText", "Pattern", "Shared", "Task
 
 class Shared(NamedTuple):
     """First-tier code of tasks that are alike. lines: of its functions, in the place of those of
-    the first task. types: of the numbers that these load."""
+    the first task. types: of the numbers that these load. loads: lines that load its arguments."""
 
     lines: list[str]
     types: list[str]
+    loads: list[str]
 
 
 class TaskBody(NamedTuple):
@@ -181,8 +182,8 @@ def _moved(body: TaskBody, more: int) -> TaskBody:
     """``body``, so many lines below, with the numbers that its code loads."""
     loads = body.loads
     if body.shared is not None:
-        loads = loads + [
+        loads = [
             f"  {NUMBER}{i} = load {ty}, ptr {PLACE}{i}, align 8"
             for i, ty in enumerate(body.shared.types)
-        ]
+        ] + body.shared.loads
     return body._replace(line=body.line + more, loads=loads)
