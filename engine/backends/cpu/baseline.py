@@ -116,6 +116,8 @@ class _Function(Frame):
         out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0\x48\x89\x5d\xf8\x48\x89\xfb"
         size_at = len(out) - 11
         self._parameters(_INSIDE.sub("", params).split(", "), checks)
+        loaded = [line.split(" ", 3)[2] for line in loads if line[:3] == "  %"]
+        self.bases = frozenset([*self.slots, *loaded])
         for k, line in enumerate(lines):
             if " = phi " in line:
                 self._find_phi(lines, k)
