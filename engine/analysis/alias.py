@@ -24,6 +24,7 @@ for addresses computed in the same iteration only (`Location.varies_in` helps wi
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from ..ir import Func, Op, base_of
@@ -32,7 +33,7 @@ from ..types import DataType, wrap_int
 from .loops import is_invariant
 
 __all__ = [
-    "DIFFERENT", "MAYBE", "SAME", "Location", "MemoryLocations", "apart", "array_of",
+    "DIFFERENT", "MAYBE", "SAME", "Location", "MemoryLocations", "apart", "array_of", "bit_set",
     "is_private", "own_space",
 ]  # fmt: skip
 
@@ -46,7 +47,22 @@ _PASSED: Final = (-1, False)
 _OWN: Final = -2
 """The highest space of an array that the kernel makes for itself; the others are below it."""
 _DEPTH: Final = 64
+_DENSE: Final = 8
+"""Members of a bit set that is made in bytes."""
 _Index = tuple[int, int]  # number of a value, constant added to it
+
+
+def bit_set(numbers: Collection[int]) -> int:
+    """The set of ``numbers``: a sum of thousands of bits one by one would be a square."""
+    if len(numbers) < _DENSE:
+        bits = 0
+        for number in numbers:
+            bits |= 1 << number
+        return bits
+    data = bytearray((max(numbers) >> 3) + 1)
+    for number in numbers:
+        data[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(data, "little")
 
 
 class Location:
