@@ -134,7 +134,7 @@ class Outlined(NamedTuple):
 
 
 class _Outliner:
-    """Moves spans of one function's lines. types: of parameters, by name. params: declarations.
+    """Moves spans of one function's lines. params: declarations. names: of what each line defines.
     places: what the frame has, with offsets. size: of the frame."""
 
     def __init__(
@@ -159,12 +159,18 @@ class _Outliner:
                 if (found := _VARIABLE.match(line)) is not None:
                     self.variables[one] = found[2]
         self.labels: Final[set[str]] = set()
-        for i, line in enumerate(self.lines):
-            if line.startswith("  %"):
-                self.defined[line.split(" ", 3)[2]] = i
-            elif line.endswith(":"):
-                self.defined[f"%{line[:-1]}"] = i
-                self.labels.add(f"%{line[:-1]}")
+        self.names: Final = [self._name(line) for line in self.lines]
+        self.defined.update(zip(self.names, range(len(self.lines)), strict=True))
+
+    def _name(self, line: str) -> str:
+        """The value or the label that a line defines; "" for none."""
+        if line[:3] == "  %":
+            return line[2 : line.index(" ", 3)]
+        if line[-1:] != ":":
+            return ""
+        label = f"%{line[:-1]}"
+        self.labels.add(label)
+        return label
 
     def stops_in(self, begin: int, end: int) -> list[tuple[int, int]]:
         """The stops of ``lines[begin:end]``. A search: there are parts and stops by thousands."""
@@ -265,21 +271,20 @@ def _parts(
 ) -> tuple[list[_Part], set[str]]:  # fmt: skip
     """The groups that can be moved, and the names that all other lines use."""
     uses = [o.used(*span) for span in spans]
-    users: dict[str, int] = {}
-    for names in uses:
-        for name in names:
-            users[name] = users.get(name, 0) + 1
     outside = set(_NAME.findall("\n".join([line.partition(" = ")[2] for line in o.head])))
     last = 0
     for begin, end in [*spans, (len(o.lines), 0)]:
         outside.update(o.used(last, begin))
         last = end
+    shared, seen = outside.copy(), set[str]()
+    for names in uses:
+        shared.update(seen.intersection(names))
+        seen.update(names)
     found: list[_Part] = []
     moved: dict[str, str] = {}
     left: set[str] = set()
     for span, names in zip(spans, uses, strict=True):
-        shared = [name for name in names if name in outside or users[name] > 1]
-        part = _part(o, span, names, set(shared), moved)
+        part = _part(o, span, names, shared, moved)
         if part is None:
             left.update(names)
         else:
@@ -292,17 +297,18 @@ def _part(
     o: _Outliner, span: tuple[int, int], names: dict[str, None], shared: set[str],
     moved: dict[str, str],
 ) -> _Part | None:  # fmt: skip
-    """A group, if it can be moved. shared: the names that other lines use, too. moved: values of
-    groups before it, with types."""
+    """A group, if it can be moved. names: that it uses. shared: those that other lines use, too.
+    moved: values of groups before it, with types."""
     begin, end = span
     leaves = f"%{o.lines[end][:-1]}"
     part = _Part(span, {}, {}, [], {}, [], [], [])
-    for name in names:
+    inner = set(o.names[begin:end])
+    for name in [one for one in names if one in shared or one not in inner]:
         at = o.defined.get(name)
         if at is None:  # such as the end of the task
             return None
-        if begin <= at < end:
-            if name in shared and name not in o.labels:
+        if name in inner:
+            if name not in o.labels:
                 if o.operands(name) is None:
                     part.given[name] = o.type_of(name)
                 else:
