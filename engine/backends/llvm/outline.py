@@ -58,6 +58,9 @@ _LEAST: Final = 400
 """Weight of a group that is worth a function."""
 _LOOP: Final = 100
 """Weight of a loop, in operations."""
+_LOCAL: Final = 10
+"""Weight of a variable, in operations of a task that may be cut: a loop over 5,000 accumulators
+needs three times as long in one function."""
 _ALWAYS: Final = 1 << 20
 """Weight of a call for `deadline`: the clock is always looked at."""
 
@@ -81,7 +84,9 @@ _DECLARED_FRAME: Final = f"ptr noalias noundef align 8 {_FRAME}"
 def groups(body: Block, ops: Sequence[Op]) -> Groups:
     """The groups of a task's body; none for a task of usual size. ops: all under ``body``."""
     found: Groups = {}
-    if len(ops) + _LOOP * sum([C.LOOP[op.code] for op in ops]) > _LARGE:
+    codes = bytes([op.code for op in ops])
+    loops = sum([codes.count(code) for code in range(C.COUNT) if C.LOOP[code]])
+    if len(ops) + _LOOP * loops + _LOCAL * codes.count(C.ALLOCA) > _LARGE:
         weights: dict[Block, list[int]] = {}
         _weigh(body, weights)
         _group(body, weights, found)
