@@ -119,7 +119,7 @@ class Flow:
         node itself, what was there before the task arrives first.)
         """
         exposed, defined, known, several = (set[Location]() for _ in range(4))
-        for events in self.events:
+        for events in filter(None, self.events):
             seen: set[Location] = set()
             mine: set[Location] = set()
             for kind, _, location in events:
@@ -198,7 +198,7 @@ class Flow:
             gen.append((1 << len(last)) - 1 << len(self.definitions))
             for location, op in last.items():
                 self._define(op, location)
-        return gen, list(map(self._definitions, set_here))
+        return gen, [self._definitions(last) if last else 0 for last in set_here]
 
     def _definitions(self, locations: Iterable[Location]) -> int:
         """Bit set of the definitions of ``locations``."""
@@ -283,6 +283,10 @@ class Flow:
         uses: list[int] = []
         kills: list[int] = []
         for events in self.events:
+            if not events:
+                uses.append(0)
+                kills.append(0)
+                continue
             use = kill = 0
             first: dict[Location, bool] = {}  # of those that no other may be: it reads
             killed: list[int] = []
