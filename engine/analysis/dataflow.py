@@ -32,7 +32,7 @@ _READS: Final = (LOAD, ATOMIC, FENCE)
 _SHOWN: Final = 100
 """Live locations that a node names: all of them at each of many nodes would be a square."""
 _FEW: Final = 8
-"""Definitions of a location that are looked at one by one."""
+"""Definitions of a location, or events of a node, that are looked at one by one."""
 _WORD: Final = (1 << 60) - 1
 _FIRST_WORDS: Final = (1 << 240) - 1
 
@@ -118,21 +118,21 @@ class Flow:
         Something sets them, and in another node they are loaded or stored to before that. (In the
         node itself, what was there before the task arrives first.)
         """
-        exposed, defined, known, several = (set[Location]() for _ in range(4))
-        for events in filter(None, self.events):
-            seen: set[Location] = set()
-            mine: set[Location] = set()
+        exposed, defined, several = set[Location](), set[Location](), set[Location]()
+        last: dict[Location, int] = {}  # the node that touched it last
+        known: dict[Location, int] = {}  # the first node that sets it, or asks what it holds
+        for node, events in enumerate(self.events):
             for kind, _, location in events:
-                if kind != LOAD:
-                    mine.add(location)
-                    defined.add(location)
-                if location not in seen:
-                    seen.add(location)
+                if last.get(location) != node:
+                    last[location] = node
                     if kind in (LOAD, STORE):
-                        mine.add(location)
                         exposed.add(location)
-            several |= known & mine
-            known |= mine
+                elif kind == LOAD:
+                    continue
+                if kind != LOAD:
+                    defined.add(location)
+                if known.setdefault(location, node) != node:
+                    several.add(location)
         return exposed & defined & several
 
     def reach(self, asked: set[Location] | None = None) -> None:
@@ -212,23 +212,22 @@ class Flow:
             if defined is None:
                 defined = self._defined[location] = bit_set(mine)
             bits |= defined
-        return bits | bit_set(numbers)
+        return bits | bit_set(numbers) if numbers else bits
 
-    def reaching(self, node: int, location: Location) -> Iterator[Op | None]:
+    def reaching(self, node: int, location: Location) -> Iterable[Op | None]:
         """The definitions that may have set ``location`` when control enters a node."""
         reaching = self.reach_in[node]
         mine = self.of_location.get(location, ())
         if location.kind != "array" and len(mine) <= _FEW:
-            for number in mine:
-                if reaching >> number & 1:
-                    yield self.definitions[number]
-            return
+            return [self.definitions[number] for number in mine if reaching >> number & 1]
         mask = self._may_define.get(location)
         if mask is None:
             others = self.memory.may_alias(location)
             both = [x for x in self.of_location if x.bit & others] if others else []
             mask = self._may_define[location] = self._definitions([location, *both])
-        reaching &= mask
+        return self._members(reaching & mask)
+
+    def _members(self, reaching: int) -> Iterator[Op | None]:
         while reaching:
             low = reaching & -reaching
             reaching ^= low
@@ -283,25 +282,18 @@ class Flow:
         uses: list[int] = []
         kills: list[int] = []
         for events in self.events:
-            if not events:
-                uses.append(0)
-                kills.append(0)
-                continue
             use = kill = 0
-            first: dict[Location, bool] = {}  # of those that no other may be: it reads
-            killed: list[int] = []
-            for kind, _, location in events:
-                reads = kind in _READS
-                if location.kind != "array":
-                    first.setdefault(location, reads)
-                    if not reads:
-                        killed.append(location.number)
-                elif reads:
+            left = events
+            if len(events) > _FEW:
+                use, kill = _of_alone(events)
+                left = [e for e in events if e[2].kind == "array"]
+            for kind, _, location in left:
+                if kind in _READS:
                     use |= self.reads(location) & ~kill
                 else:
                     kill |= location.bit
-            uses.append(use | bit_set([x.number for x, reads in first.items() if reads]))
-            kills.append(kill | bit_set(killed))
+            uses.append(use)
+            kills.append(kill)
         return uses, kills
 
     def _outer_loop(self, block: Block | None) -> Op | None:
@@ -324,8 +316,24 @@ class Flow:
         return masks
 
 
+def _of_alone(events: list[tuple[int, Op, Location]]) -> tuple[int, int]:
+    """Bit sets of the locations, among those that no other may be, which a node reads before it
+    sets them, and which it sets."""
+    first: dict[Location, bool] = {}
+    killed: list[int] = []
+    for kind, _, location in events:
+        if location.kind != "array":
+            reads = kind in _READS
+            first.setdefault(location, reads)
+            if not reads:
+                killed.append(location.number)
+    return bit_set([x.number for x, reads in first.items() if reads]), bit_set(killed)
+
+
 class Live:
     """The locations that are live at a position of a node."""
+
+    __slots__ = ("_alone", "_bits", "_flow")
 
     def __init__(self, flow: Flow, node: int) -> None:
         """At its end."""

@@ -125,6 +125,7 @@ class _Optimizer:
         # what sets one may set thousands.
         known: dict[Location, Op | None] = {}
         killed: dict[Location, Op] = {}  # the last op that may have changed it, for remarks
+        remarking = self.cx.remarking
         valid = 0  # the elements whose entry in `known` holds
         touched = 0  # the elements that something in this node may have set
         for kind, op, location in self.flow.events[node.id]:
@@ -132,7 +133,8 @@ class _Optimizer:
             bit = 0 if alone else location.bit
             others = 0 if alone or kind in (INIT, LOAD) else memory.may_alias(location)
             if kind in (ATOMIC, FENCE):
-                self._kill(killed, known, valid & (bit | others), op)
+                if remarking:
+                    _kill(killed, known, valid & (bit | others), op)
                 valid &= ~(bit | others)
                 touched |= bit | others
                 if alone:
@@ -156,7 +158,8 @@ class _Optimizer:
                         self.dead.add(op)
                         self.cx.rewrote(op, None, "the address holds this value already")
                     else:
-                        self._kill(killed, known, valid & others, op)
+                        if remarking:
+                            _kill(killed, known, valid & others, op)
                         valid &= ~others
                         touched |= bit | others
                     value = stored
@@ -168,15 +171,6 @@ class _Optimizer:
                     self.substitute(op, value)
             known[location] = value
             valid |= bit
-
-    def _kill(
-        self, killed: dict[Location, Op], known: dict[Location, Op | None], bits: int, by: Op
-    ) -> None:
-        """Note for remarks that ``by`` may change the locations of ``bits``."""
-        if bits and self.cx.remarking:
-            for location in known:
-                if location.bit & bits:
-                    killed[location] = by
 
     def blame(self, load: Op, writer: Op) -> None:
         """Remark that a value is not forwarded to ``load``."""
@@ -275,6 +269,15 @@ class _Optimizer:
         if self._counts is None:
             self._counts = use_counts(self.scope)
         return op in self._counts
+
+
+def _kill(
+    killed: dict[Location, Op], known: dict[Location, Op | None], bits: int, by: Op
+) -> None:
+    """Note that ``by`` may change the locations of ``bits``."""
+    for location in known:
+        if location.bit & bits:
+            killed[location] = by
 
 
 def _constant(op: Op) -> float | int | None:
