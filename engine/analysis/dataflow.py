@@ -59,6 +59,7 @@ class Flow:
         self.live_out: list[int] = [0] * len(graph.nodes)
         self._may_define: dict[Location, int] = {}
         self._defined: dict[Location, int] = {}
+        self._entered = -1, b""
         self._outer: dict[Block | None, Op | None] = {}
         kinds, location, known = KIND, memory.location, memory.by_ptr
         fences: dict[int, list[tuple[Op, int]]] = {}  # with the number of events before them
@@ -219,6 +220,12 @@ class Flow:
         reaching = self.reach_in[node]
         mine = self.of_location.get(location, ())
         if location.kind != "array" and len(mine) <= _FEW:
+            if len(self.events[node]) > _FEW:
+                if self._entered[0] != node:
+                    self._entered = node, _as_bytes(reaching, len(self.definitions))
+                entered = self._entered[1]
+                mine = [n for n in mine if entered[n >> 3] >> (n & 7) & 1]
+                return [self.definitions[number] for number in mine]
             return [self.definitions[number] for number in mine if reaching >> number & 1]
         mask = self._may_define.get(location)
         if mask is None:
@@ -316,6 +323,11 @@ class Flow:
         return masks
 
 
+def _as_bytes(bits: int, count: int) -> bytes:
+    """A bit set, as what is fast to ask for thousands of members."""
+    return bits.to_bytes((count >> 3) + 1, "little")
+
+
 def _of_alone(events: list[tuple[int, Op, Location]]) -> tuple[int, int]:
     """Bit sets of the locations, among those that no other may be, which a node reads before it
     sets them, and which it sets."""
@@ -333,7 +345,7 @@ def _of_alone(events: list[tuple[int, Op, Location]]) -> tuple[int, int]:
 class Live:
     """The locations that are live at a position of a node."""
 
-    __slots__ = ("_alone", "_bits", "_flow")
+    __slots__ = ("_alone", "_at_end", "_bits", "_flow")
 
     def __init__(self, flow: Flow, node: int) -> None:
         """At its end."""
@@ -341,10 +353,16 @@ class Live:
         self._bits = flow.live_out[node]
         self._alone: Final[dict[Location, bool]] = {}
         """Of those that no other may be."""
+        large = len(flow.events[node]) > _FEW
+        self._at_end: Final = _as_bytes(self._bits, len(flow.memory.locations)) if large else b""
 
     def __contains__(self, location: Location) -> bool:
         found = self._alone.get(location)
-        return bool(self._bits & location.bit) if found is None else found
+        if found is not None:
+            return found
+        if self._at_end and location.kind != "array":
+            return bool(self._at_end[location.number >> 3] >> (location.number & 7) & 1)
+        return bool(self._bits & location.bit)
 
     def read(self, location: Location) -> None:
         """Go up to before what may load a location."""

@@ -271,9 +271,7 @@ class _Optimizer:
         return op in self._counts
 
 
-def _kill(
-    killed: dict[Location, Op], known: dict[Location, Op | None], bits: int, by: Op
-) -> None:
+def _kill(killed: dict[Location, Op], known: dict[Location, Op | None], bits: int, by: Op) -> None:
     """Note that ``by`` may change the locations of ``bits``."""
     for location in known:
         if location.bit & bits:

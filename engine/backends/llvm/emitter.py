@@ -206,7 +206,7 @@ class Emitter(Statements):
         self.counted: Final[dict[Op, set[int]]] = {}
         self.block = "entry"
         self.known: Final[dict[str, str]] = {}
-        self.cleared = "", ""
+        self.cleared: tuple[str, str] = "", ""
         self.narrow: set[int] = set()
         self.asserts = False
         self.stop = "stop"

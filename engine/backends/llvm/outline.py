@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ...ir import Block, Op
@@ -195,7 +195,7 @@ class _Outliner:
         if text.split(" ", 1)[0] not in _AGAIN:
             return None
         found = _NAME.findall(text)
-        return found if all([self.defined[one] == -2 for one in found]) else None
+        return found if {self.defined[one] for one in found} <= {-2} else None
 
     def has_loop(self, begin: int, end: int) -> bool:
         """True if a jump goes back in these lines."""
