@@ -24,7 +24,8 @@ for addresses computed in the same iteration only (`Location.varies_in` helps wi
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Collection
+from typing import Final, TypeVar
 
 from ..ir import Func, Op, base_of
 from ..ir import codes as C
@@ -32,7 +33,7 @@ from ..types import DataType, wrap_int
 from .loops import is_invariant
 
 __all__ = [
-    "DIFFERENT", "MAYBE", "SAME", "Location", "MemoryLocations", "apart", "array_of",
+    "DIFFERENT", "MAYBE", "SAME", "Location", "MemoryLocations", "apart", "array_of", "bit_set",
     "is_private", "own_space",
 ]  # fmt: skip
 
@@ -46,7 +47,22 @@ _PASSED: Final = (-1, False)
 _OWN: Final = -2
 """The highest space of an array that the kernel makes for itself; the others are below it."""
 _DEPTH: Final = 64
+_DENSE: Final = 8
+"""Members of a bit set that is made in bytes."""
 _Index = tuple[int, int]  # number of a value, constant added to it
+
+
+def bit_set(numbers: Collection[int]) -> int:
+    """The set of ``numbers``: a sum of thousands of bits one by one would be a square."""
+    if len(numbers) < _DENSE:
+        bits = 0
+        for number in numbers:
+            bits |= 1 << number
+        return bits
+    data = bytearray((max(numbers) >> 3) + 1)
+    for number in numbers:
+        data[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(data, "little")
 
 
 class Location:
@@ -64,12 +80,18 @@ class Location:
         self, number: int, kind: str, ptr: Op, space: tuple[int, bool], indices: tuple[_Index, ...]
     ) -> None:
         self.number = number
-        self.bit = 1 << number
         self.kind = kind
         self.ptr = ptr
         self.space = space
         self.indices = indices
         self.own = kind == "local" or is_private(ptr)
+
+    def __getattr__(self, name: str) -> int:
+        """``bit``, when it is first asked for: bits of thousands of locals would be a square."""
+        if name != "bit":
+            raise AttributeError(name)
+        bit = self.bit = 1 << self.number
+        return bit
 
     def varies_in(self, loop: Op, known: dict[Op, bool] | None = None) -> bool:
         """True if the address may differ between iterations; ``known``: as in `is_invariant`."""
@@ -162,18 +184,21 @@ class MemoryLocations:
     def _mask(self) -> None:
         """Add the locations found since the last time to the bit sets."""
         self._may.clear()
-        spaces, bases, indices = self._by_space, self._by_base, self._by_index
+        spaces: dict[tuple[int, bool], list[int]] = {}
+        bases: dict[object, list[int]] = {}
+        indices: dict[object, list[int]] = {}
         for location in self.locations[self._masked :]:
             if location.kind == "array":
-                bit = location.bit
-                space = location.space
+                number, space = location.number, location.space
                 axes = len(location.indices)
-                spaces[space] = spaces.get(space, 0) | bit
+                spaces.setdefault(space, []).append(number)
                 for axis, (base, constant) in enumerate(location.indices):
                     key = (space, axes, axis, base)
-                    bases[key] = bases.get(key, 0) | bit
-                    exact = (key, constant)
-                    indices[exact] = indices.get(exact, 0) | bit
+                    bases.setdefault(key, []).append(number)
+                    indices.setdefault((key, constant), []).append(number)
+        _add(spaces, self._by_space)
+        _add(bases, self._by_base)
+        _add(indices, self._by_index)
         self._masked = len(self.locations)
 
     # --- how locations are found -----------------------------------------------------------
@@ -275,6 +300,15 @@ class MemoryLocations:
 
     def _number(self, key: object) -> int:
         return self._value_keys.setdefault(key, len(self._value_keys))
+
+
+_Key = TypeVar("_Key")
+
+
+def _add(found: dict[_Key, list[int]], known: dict[_Key, int]) -> None:
+    """Add the numbers of locations to bit sets."""
+    for key, numbers in found.items():
+        known[key] = known.get(key, 0) | bit_set(numbers)
 
 
 def array_of(ptr: Op) -> tuple[int, bool] | None:

@@ -16,20 +16,23 @@ it is live at the end of each node.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
-from .alias import Location, MemoryLocations
+from .alias import Location, MemoryLocations, bit_set
 from .cfg import Cfg
 from .effects import ATOMIC, FENCE, INIT, KIND, LOAD, STORE
 from .loops import enclosing_loops, outermost_do_while
 
-__all__ = ["Flow", "LaterLoads", "analyze"]
+__all__ = ["Flow", "LaterLoads", "Live", "analyze"]
 
 _READS: Final = (LOAD, ATOMIC, FENCE)
 _SHOWN: Final = 100
 """Live locations that a node names: all of them at each of many nodes would be a square."""
+_FEW: Final = 8
+"""Definitions of a location, or events of a node, that are looked at one by one."""
 _WORD: Final = (1 << 60) - 1
 _FIRST_WORDS: Final = (1 << 240) - 1
 
@@ -39,9 +42,11 @@ class Flow:
 
     events: by node id, (kind, op, location) of what touches memory, in order. reach_in /
     live_out: by node id; bits are numbers of definitions / of locations. definitions: the op of
-    each, None for what was there before the task. of_location: the definitions of each location,
-    before_task: the one among them from before the task.
+    each, None for what was there before the task. of_location: their numbers, by location.
     locations: those in the events. locals_only: leave all other memory out.
+
+    There may be thousands of locations, and as many events in one node: there a set of bits for
+    each would be a square. Only elements of arrays, which may be other elements, need one.
     """
 
     def __init__(self, graph: Cfg, memory: MemoryLocations, locals_only: bool = False) -> None:
@@ -49,11 +54,12 @@ class Flow:
         self.memory = memory
         self.events: list[list[tuple[int, Op, Location]]] = []
         self.definitions: list[Op | None] = []
-        self.of_location: dict[Location, int] = {}
-        self.before_task: dict[Location, int] = {}
+        self.of_location: dict[Location, list[int]] = {}
         self.reach_in: list[int] = [0] * len(graph.nodes)
         self.live_out: list[int] = [0] * len(graph.nodes)
         self._may_define: dict[Location, int] = {}
+        self._defined: dict[Location, int] = {}
+        self._entered = -1, b""
         self._outer: dict[Block | None, Op | None] = {}
         kinds, location, known = KIND, memory.location, memory.by_ptr
         fences: dict[int, list[tuple[Op, int]]] = {}  # with the number of events before them
@@ -107,45 +113,45 @@ class Flow:
 
     # --- reaching definitions --------------------------------------------------------------
 
-    def asked(self) -> int:
-        """Bit set of the locations whose reaching definitions matter.
+    def asked(self) -> set[Location]:
+        """The locations whose reaching definitions matter.
 
         Something sets them, and in another node they are loaded or stored to before that. (In the
         node itself, what was there before the task arrives first.)
         """
-        exposed = defined = known = several = 0
-        for events in self.events:
-            seen = mine = 0
+        exposed, defined, several = set[Location](), set[Location](), set[Location]()
+        last: dict[Location, int] = {}  # the node that touched it last
+        known: dict[Location, int] = {}  # the first node that sets it, or asks what it holds
+        for node, events in enumerate(self.events):
             for kind, _, location in events:
-                bit = location.bit
-                if kind != LOAD:
-                    defined |= bit
-                    mine |= bit
-                if not seen & bit:
-                    seen |= bit
+                if last.get(location) != node:
+                    last[location] = node
                     if kind in (LOAD, STORE):
-                        exposed |= bit
-                        mine |= bit
-            several |= known & mine
-            known |= mine
+                        exposed.add(location)
+                elif kind == LOAD:
+                    continue
+                if kind != LOAD:
+                    defined.add(location)
+                if known.setdefault(location, node) != node:
+                    several.add(location)
         return exposed & defined & several
 
-    def reach(self, asked: int | None = None) -> None:
+    def reach(self, asked: set[Location] | None = None) -> None:
         """Compute `definitions`, `of_location` and `reach_in`.
 
-        asked: bit set of the locations that `may_define` will be asked for; None: all.
+        asked: the locations that `reaching` will be asked for; None: all.
         """
-        wanted = -1
+        wanted = asked
         if asked is not None:
-            wanted = asked
-            for location in self.locations:
-                if location.kind == "array" and asked & location.bit:
-                    wanted |= self.memory.may_alias(location)
+            others = 0
+            for location in asked:
+                others |= self.memory.may_alias(location)
+            wanted = asked.union(self.memory.members(others))
             if not wanted:
                 return
         for location in self.locations:
-            if location.kind != "local" and wanted & location.bit:
-                self.before_task[location] = self._define(None, location)
+            if location.kind != "local" and (wanted is None or location in wanted):
+                self._define(None, location)
         before = (1 << len(self.definitions)) - 1
         gen, kill = self._gen_kill(wanted)
         nodes = self.graph.nodes
@@ -175,62 +181,74 @@ class Flow:
                             again = target.id
             first = again
 
-    def _define(self, op: Op | None, location: Location) -> int:
-        bit = 1 << len(self.definitions)
+    def _define(self, op: Op | None, location: Location) -> None:
+        self.of_location.setdefault(location, []).append(len(self.definitions))
         self.definitions.append(op)
-        of_location = self.of_location
-        of_location[location] = of_location.get(location, 0) | bit
-        return bit
 
-    def _gen_kill(self, wanted: int) -> tuple[list[int], list[int]]:
+    def _gen_kill(self, wanted: set[Location] | None) -> tuple[list[int], list[int]]:
         gen: list[int] = []
         set_here: list[dict[Location, Op]] = []
-        define = self._define
         for events in self.events:
             # The last definition of each location; those before it do not leave the node. An
             # atomic reads what was there, but what it leaves is its own doing.
             last: dict[Location, Op] = {}
             for kind, op, location in events:
-                if kind != LOAD and wanted & location.bit:
+                if kind != LOAD and (wanted is None or location in wanted):
                     last[location] = op
             set_here.append(last)
-            bits = 0
+            gen.append((1 << len(last)) - 1 << len(self.definitions))
             for location, op in last.items():
-                bits |= define(op, location)
-            gen.append(bits)
-        kill: list[int] = []
-        of_location = self.of_location
-        for last in set_here:
-            bits = 0
-            for location in last:
-                bits |= of_location[location]
-            kill.append(bits)
-        return gen, kill
+                self._define(op, location)
+        return gen, [self._definitions(last) if last else 0 for last in set_here]
 
-    def may_define(self, location: Location) -> int:
-        """Bit set of the definitions that may have set ``location``."""
+    def _definitions(self, locations: Iterable[Location]) -> int:
+        """Bit set of the definitions of ``locations``."""
+        bits, numbers = 0, list[int]()
+        for location in locations:
+            mine = self.of_location.get(location, [])
+            if len(mine) <= _FEW:
+                numbers += mine
+                continue
+            defined = self._defined.get(location)
+            if defined is None:
+                defined = self._defined[location] = bit_set(mine)
+            bits |= defined
+        return bits | bit_set(numbers) if numbers else bits
+
+    def reaching(self, node: int, location: Location) -> Iterable[Op | None]:
+        """The definitions that may have set ``location`` when control enters a node."""
+        reaching = self.reach_in[node]
+        mine = self.of_location.get(location, ())
+        if location.kind != "array" and len(mine) <= _FEW:
+            if len(self.events[node]) > _FEW:
+                if self._entered[0] != node:
+                    self._entered = node, _as_bytes(reaching, len(self.definitions))
+                entered = self._entered[1]
+                mine = [n for n in mine if entered[n >> 3] >> (n & 7) & 1]
+                return [self.definitions[number] for number in mine]
+            return [self.definitions[number] for number in mine if reaching >> number & 1]
         mask = self._may_define.get(location)
         if mask is None:
-            mask = self.of_location.get(location, 0)
             others = self.memory.may_alias(location)
-            if others:
-                for other, bits in self.of_location.items():
-                    if others & other.bit:
-                        mask |= bits
-            self._may_define[location] = mask
-        return mask
+            both = [x for x in self.of_location if x.bit & others] if others else []
+            mask = self._may_define[location] = self._definitions([location, *both])
+        return self._members(reaching & mask)
+
+    def _members(self, reaching: int) -> Iterator[Op | None]:
+        while reaching:
+            low = reaching & -reaching
+            reaching ^= low
+            yield self.definitions[low.bit_length() - 1]
 
     # --- live variables --------------------------------------------------------------------
 
     def live(self, later: frozenset[int]) -> None:
         """Compute `live_out`. ``later``: offsets of the global temporaries that live on."""
         nodes = self.graph.nodes
-        at_end = 0
-        for location in self.locations:
-            if location.own:
-                continue
-            if location.kind == "array" or location.ptr.attr in later:
-                at_end |= location.bit
+        at_end = bit_set([
+            x.number for x in self.locations
+            if not x.own and (x.kind == "array" or x.ptr.attr in later)
+        ])  # fmt: skip
         use, kill = self._use_kill()
         masks = self._varying()
         always = [0] * len(nodes)
@@ -272,7 +290,11 @@ class Flow:
         kills: list[int] = []
         for events in self.events:
             use = kill = 0
-            for kind, _, location in events:
+            left = events
+            if len(events) > _FEW:
+                use, kill = _of_alone(events)
+                left = [e for e in events if e[2].kind == "array"]
+            for kind, _, location in left:
                 if kind in _READS:
                     use |= self.reads(location) & ~kill
                 else:
@@ -299,6 +321,62 @@ class Flow:
             if loop is not None and location.varies_in(loop, known.setdefault(loop, {})):
                 masks[loop] = masks.get(loop, 0) | location.bit
         return masks
+
+
+def _as_bytes(bits: int, count: int) -> bytes:
+    """A bit set, as what is fast to ask for thousands of members."""
+    return bits.to_bytes((count >> 3) + 1, "little")
+
+
+def _of_alone(events: list[tuple[int, Op, Location]]) -> tuple[int, int]:
+    """Bit sets of the locations, among those that no other may be, which a node reads before it
+    sets them, and which it sets."""
+    first: dict[Location, bool] = {}
+    killed: list[int] = []
+    for kind, _, location in events:
+        if location.kind != "array":
+            reads = kind in _READS
+            first.setdefault(location, reads)
+            if not reads:
+                killed.append(location.number)
+    return bit_set([x.number for x, reads in first.items() if reads]), bit_set(killed)
+
+
+class Live:
+    """The locations that are live at a position of a node."""
+
+    __slots__ = ("_alone", "_at_end", "_bits", "_flow")
+
+    def __init__(self, flow: Flow, node: int) -> None:
+        """At its end."""
+        self._flow: Final = flow
+        self._bits = flow.live_out[node]
+        self._alone: Final[dict[Location, bool]] = {}
+        """Of those that no other may be."""
+        large = len(flow.events[node]) > _FEW
+        self._at_end: Final = _as_bytes(self._bits, len(flow.memory.locations)) if large else b""
+
+    def __contains__(self, location: Location) -> bool:
+        found = self._alone.get(location)
+        if found is not None:
+            return found
+        if self._at_end and location.kind != "array":
+            return bool(self._at_end[location.number >> 3] >> (location.number & 7) & 1)
+        return bool(self._bits & location.bit)
+
+    def read(self, location: Location) -> None:
+        """Go up to before what may load a location."""
+        if location.kind == "array":
+            self._bits |= self._flow.reads(location)
+        else:
+            self._alone[location] = True
+
+    def end(self, location: Location) -> None:
+        """Go up to before what sets a location."""
+        if location.kind == "array":
+            self._bits &= ~location.bit
+        else:
+            self._alone[location] = False
 
 
 def analyze(func: Func, graph: Cfg) -> Flow:

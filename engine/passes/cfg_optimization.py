@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from ..analysis.alias import Location, MemoryLocations
 from ..analysis.cfg import Cfg, CfgNode, build_cfg
-from ..analysis.dataflow import Flow, LaterLoads, show_live
+from ..analysis.dataflow import Flow, LaterLoads, Live, show_live
 from ..analysis.effects import ATOMIC, FENCE, INIT, LOAD, STORE
 from ..analysis.uses import use_counts
 from ..ir import Block, Func, Op, drop, normalize, replace_uses
@@ -88,7 +88,7 @@ class _Optimizer:
         self.repl: dict[Op, Op] = {}
         self.dead: set[Op] = set()
         self.constant: set[Op] = set()  # loads that became constants in place
-        self.asked = 0  # the locations whose reaching stores are known
+        self.asked: set[Location] = set()  # those whose reaching stores are known
         self.changed = False
         self._order: dict[Block, dict[Op, int]] = {}
         self._counts: dict[Op, int] | None = None
@@ -121,27 +121,34 @@ class _Optimizer:
     def forward(self, node: CfgNode) -> None:
         """Walk a node downwards, with the value each location is known to hold."""
         memory = self.memory
-        known: dict[Location, Op] = {}
+        # None: something in this node may have set it. Elements of arrays have bits for that, since
+        # what sets one may set thousands.
+        known: dict[Location, Op | None] = {}
         killed: dict[Location, Op] = {}  # the last op that may have changed it, for remarks
         remarking = self.cx.remarking
-        valid = 0  # the locations whose entry in `known` holds
-        touched = 0  # the locations that something in this node may have set
+        valid = 0  # the elements whose entry in `known` holds
+        touched = 0  # the elements that something in this node may have set
         for kind, op, location in self.flow.events[node.id]:
-            bit = location.bit
+            alone = location.kind != "array"
+            bit = 0 if alone else location.bit
+            others = 0 if alone or kind in (INIT, LOAD) else memory.may_alias(location)
             if kind in (ATOMIC, FENCE):
-                others = memory.may_alias(location)
                 if remarking:
                     _kill(killed, known, valid & (bit | others), op)
                 valid &= ~(bit | others)
                 touched |= bit | others
+                if alone:
+                    if known.get(location) is not None:
+                        killed[location] = op
+                    known[location] = None
                 continue
             if kind == INIT:
                 value: Op | None = op
                 touched |= bit
             else:
-                if valid & bit:
+                if (alone and location in known) or valid & bit:
                     value = known[location]
-                elif touched & bit or not self.asked & bit:
+                elif touched & bit or location not in self.asked:
                     value = None
                 else:
                     value = self.reaching(node, location, op)
@@ -151,7 +158,6 @@ class _Optimizer:
                         self.dead.add(op)
                         self.cx.rewrote(op, None, "the address holds this value already")
                     else:
-                        others = memory.may_alias(location)
                         if remarking:
                             _kill(killed, known, valid & others, op)
                         valid &= ~others
@@ -176,16 +182,8 @@ class _Optimizer:
 
     def reaching(self, node: CfgNode, location: Location, at: Op) -> Op | None:
         """The value that all definitions reaching ``node`` agree on, if it is visible at ``at``."""
-        flow = self.flow
-        bits = flow.reach_in[node.id]
-        if bits & flow.before_task.get(location, 0):
-            return None
-        bits &= flow.may_define(location)
         value: Op | None = None
-        while bits:
-            low = bits & -bits
-            bits ^= low
-            op = flow.definitions[low.bit_length() - 1]
+        for op in self.flow.reaching(node.id, location):
             if op is None or C.ATOMIC[op.code] or C.FENCE[op.code]:
                 return None
             given = op if op.code == C.ALLOCA else self.resolve(op.args[1])
@@ -242,22 +240,20 @@ class _Optimizer:
 
     def drop_dead(self, node: CfgNode) -> None:
         """Walk a node upwards, with the locations that are live."""
-        flow = self.flow
-        live = flow.live_out[node.id]
-        for kind, op, location in reversed(flow.events[node.id]):
-            bit = location.bit
+        live = Live(self.flow, node.id)
+        for kind, op, location in reversed(self.flow.events[node.id]):
             if kind in (LOAD, FENCE):
-                live |= flow.reads(location)
+                live.read(location)
             elif kind == INIT:
-                live &= ~bit
+                live.end(location)
             elif kind == STORE:
-                if live & bit:
-                    live &= ~bit
+                if location in live:
+                    live.end(location)
                 else:
                     self.dead.add(op)
                     self.cx.rewrote(op, None, _UNREAD)
-            elif live & bit or (node.parallel and not location.own):
-                live |= flow.reads(location)
+            elif location in live or (node.parallel and not location.own):
+                live.read(location)
             elif not self.used(op):
                 self.dead.add(op)
                 self.cx.rewrote(op, None, _UNREAD)
@@ -265,7 +261,7 @@ class _Optimizer:
                 self.cx.rewrote(op, op, _UNREAD)
                 op.code = C.LOCAL_LOAD if location.kind == "local" else C.GLOBAL_LOAD
                 op.args = op.args[:1]
-                live |= flow.reads(location)
+                live.read(location)
                 self.changed = True
 
     def used(self, op: Op) -> bool:
@@ -275,7 +271,7 @@ class _Optimizer:
         return op in self._counts
 
 
-def _kill(killed: dict[Location, Op], known: dict[Location, Op], bits: int, by: Op) -> None:
+def _kill(killed: dict[Location, Op], known: dict[Location, Op | None], bits: int, by: Op) -> None:
     """Note that ``by`` may change the locations of ``bits``."""
     for location in known:
         if location.bit & bits:

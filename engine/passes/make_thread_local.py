@@ -66,6 +66,7 @@ from ..analysis import (
     needs_blocks,
     use_counts,
 )
+from ..analysis.alias import bit_set
 from ..analysis.effects import FENCE, INIT, KIND
 from ..config import CompileConfig
 from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
@@ -133,18 +134,18 @@ def _reductions(func: Func, cx: PassCx, task: Op, loop: Op) -> list[list[Op]]:
         return []
     memory = MemoryLocations(func)
     touching: dict[Location, list[Op]] = {}
-    touched = 0
     for op in ops:
         kind = KIND[op.code]
         if kind not in (0, INIT, FENCE) and op.args[0].code != C.ALLOCA:
             location = memory.location(op.args[0])
             touching.setdefault(location, []).append(op)
-            touched |= location.bit
+    touched = bit_set([location.number for location in touching])
     counts = use_counts(task.regions[1])
+    invariant: dict[Op, bool] = {}
     found: list[list[Op]] = []
     for location, accesses in touching.items():
         if C.ATOMIC[accesses[0].code]:
-            why_not = _why_not(location, accesses, touched, memory, loop, counts)
+            why_not = _why_not(location, accesses, touched, memory, loop, counts, invariant)
             if why_not:
                 cx.remark(accesses[0], f"no accumulator for each thread: {why_not}")
             else:
@@ -161,10 +162,11 @@ def _why_not(
     memory: MemoryLocations,
     loop: Op,
     counts: dict[Op, int],
+    invariant: dict[Op, bool],
 ) -> str:
     """The reason that ``location`` is not a reduction; empty if it is one.
 
-    touched: a bit set of all locations in the loop.
+    touched: a bit set of all locations in the loop. invariant: what is known of addresses.
     """
     first = accesses[0]
     elem = location.ptr.type.elem if isinstance(location.ptr.type, PointerType) else None
@@ -178,7 +180,7 @@ def _why_not(
         return "the old value is used"
     if not all(contains(loop, op) for op in accesses):
         return "it is also updated outside of the loop"
-    if not is_invariant(location.ptr, loop):
+    if not is_invariant(location.ptr, loop, invariant):
         return "its address varies"
     if memory.may_alias(location) & touched:
         return "other accesses may hit the same element"
@@ -216,15 +218,20 @@ def _accumulate(
     body = loop.regions[-1]
     # A block may have no iterations.
     in_all = not on_gpu and not any(op.code == C.CONTINUE for op in walk(body))
+    moved: dict[Op, Op] = {}
+    constants: dict[object, Op] = {}
     for updates in found:
         first = updates[0]
         t = first.type
         assert isinstance(t, DataType)
         b.loc = first.loc
-        dest = before_loop(b.func, first.args[0], loop, b)
+        dest = before_loop(b.func, first.args[0], loop, b, moved)
         none = neutral(first.code, t, fast_math)
         local = b.alloca(t, "accumulator")
-        b.store(local, b.const(none, t))
+        value = constants.get((t, first.code))
+        if value is None:
+            value = constants[t, first.code] = b.const(none, t)
+        b.store(local, value)
         for op in updates:
             op.args = (local, *op.args[1:])
         always = in_all and any(op.block is body for op in updates)

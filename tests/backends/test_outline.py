@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.backends.cpu import first_tier, host
 from qd_studio.engine.backends.llvm import kernel as llvm_kernel
 from qd_studio.engine.backends.llvm import outline, parts
 from qd_studio.engine.cache.in_process import IN_PROCESS
@@ -77,7 +78,36 @@ def atomics(x: I32, y: I32):
                 qd.atomic_min(y[25], -x[i] - k)
 
 
-CASES = {"crossing": (crossing, F32), "leaving": (leaving, I32), "atomics": (atomics, I32)}
+@qd.kernel
+def accumulators(x: F32, y: F32):
+    """Variables that groups before, in and after a loop use."""
+    for i in range(x.shape[0]):
+        for k in qd.static(range(12)):
+            if qd.static(k % 3 == 0):
+                qd.atomic_add(y[k], x[i] * (k + 1))
+            elif qd.static(k % 3 == 1):
+                qd.atomic_max(y[k], x[i] - k)
+            else:
+                qd.atomic_min(y[k], x[i] + k)
+
+
+@qd.kernel
+def conditions(x: I32, y: I32):
+    """Truths that several groups use."""
+    for i in range(x.shape[0]):
+        large, odd = x[i] > 30, x[i] % 2 == 1
+        for k in range(3):
+            y[i] += k if large else -k
+        for k in range(y[i] % 4):
+            y[i] = y[i] * 3 + (1 if odd else 2) * k
+        if large and not odd:
+            y[i] += 5
+
+
+CASES = {
+    "crossing": (crossing, F32), "leaving": (leaving, I32), "atomics": (atomics, I32),
+    "accumulators": (accumulators, F32), "conditions": (conditions, I32),
+}  # fmt: skip
 
 
 def inputs(of):
@@ -131,6 +161,14 @@ def test_same_results(name, tiered, fast_math, moved, monkeypatch):
             np.testing.assert_allclose(one, other, rtol=1e-5)
         else:
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.skipif(not host.maps_objects(), reason="LLVM makes it on other machines")
+@pytest.mark.parametrize("name", CASES)
+def test_first_tier_code_needs_no_llvm(name, moved, monkeypatch):
+    monkeypatch.setattr(first_tier, "first_code", None)
+    results(name, tiered=True)
+    assert len(moved) > 1
 
 
 def test_checks_stay(moved):

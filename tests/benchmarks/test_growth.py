@@ -21,6 +21,9 @@ from tests.fuzz.tiers import no_helper
 LIMIT = 9.0
 """Linear is 6, quadratic is 36."""
 GRADIENTS = ["block", "chain", "branches", "calls", "loops"]
+SIZES = (80, 480, 2880)
+CUT = (80, 1200, 7200)
+"""The last is in several functions."""
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.not_on_device("it times compiles for processors"),
@@ -43,17 +46,22 @@ def seconds(folder, shape, statements, gradient):
 
 
 @pytest.mark.parametrize(
-    ("shape", "gradient"),
-    [*[(shape, False) for shape in SHAPES], *[(shape, True) for shape in GRADIENTS]],
+    ("shape", "gradient", "sizes"),
+    [
+        *[(shape, False, SIZES) for shape in SHAPES],
+        *[(shape, True, SIZES) for shape in GRADIENTS],
+        ("updates", False, CUT),
+    ],
 )
-def test_the_time_of_a_first_call_is_linear_in_the_size(tmp_path, shape, gradient):
+def test_the_time_of_a_first_call_is_linear_in_the_size(tmp_path, shape, gradient, sizes):
     ratios = []
+    first, *others = sizes
     with no_helper():  # which would be busy with full code for minutes
         qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
-        seconds(tmp_path, shape, 80, gradient)
+        seconds(tmp_path, shape, first, gradient)
         while len(ratios) < 3 and min(ratios, default=LIMIT) >= LIMIT:
             qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
-            small = seconds(tmp_path, shape, 480, gradient)
-            ratios.append(seconds(tmp_path, shape, 2880, gradient) / small)
+            small, large = (seconds(tmp_path, shape, size, gradient) for size in others)
+            ratios.append(large / small)
         qd.reset()
     assert min(ratios) < LIMIT

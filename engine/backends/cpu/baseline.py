@@ -68,6 +68,8 @@ _CALL: Final = re.compile(
 _DEFINE: Final = re.compile(
     r"define (?:internal |zeroext )?\w+ @([\w.$-]+)\(((?:[^()]++|\([^()]*+\))*+)\) "
 )
+_INSIDE: Final = re.compile(r"\([^()]*+\)")
+"""What an attribute of a parameter has in brackets, such as ``range(i32 0, 8)``."""
 _TABLE: Final = re.compile(r"@([\w.$-]+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\]$")
 _VARIABLE: Final = re.compile(r"@([\w.$-]+) = internal global i64 0, align 8$")
 _OTHER: Final = ("declare ", "attributes ", "source_filename ")
@@ -113,7 +115,9 @@ class _Function(Frame):
         # push rbp; mov rbp, rsp; sub rsp, size; mov [rbp - 8], rbx; mov rbx, rdi
         out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0\x48\x89\x5d\xf8\x48\x89\xfb"
         size_at = len(out) - 11
-        self._parameters(params.split(", "), checks)
+        self._parameters(_INSIDE.sub("", params).split(", "), checks)
+        loaded = [line.split(" ", 3)[2] for line in loads if line[:3] == "  %"]
+        self.bases = frozenset([*self.slots, *loaded])
         for k, line in enumerate(lines):
             if " = phi " in line:
                 self._find_phi(lines, k)

@@ -107,8 +107,10 @@ class Frame:
 
     links: places of 4 bytes in the code that get the distance to a name of the module. slots: the
     operands of values. ends: of values that one block alone uses, the last line that does; then
-    other values get their slots. addresses: values that are a register and a distance. size: of the
-    frame; variables: of the local variables in it. held, real: the values that rax and xmm0 have.
+    other values get their slots. addresses: values that are a register and a distance. bases:
+    values that are there from the start, and keep their slots. shifts: values that are the operand
+    of such a slot and a distance. size: of the frame; variables: of the local variables in it.
+    held, real: the values that rax and xmm0 have.
     """
 
     def __init__(self, code: bytearray, links: list[tuple[int, str]]) -> None:
@@ -116,6 +118,8 @@ class Frame:
         self.links: Final = links
         self.slots: Final[dict[str, Operand]] = {}
         self.addresses: Final[dict[str, tuple[int, int]]] = {}
+        self.bases: frozenset[str] = frozenset()
+        self.shifts: Final[dict[str, tuple[Operand, int]]] = {}
         self.ends: dict[str, int] = {}
         self.ending: Final[dict[int, list[str]]] = {}
         self._owners: Final[dict[str, str]] = {}
@@ -126,18 +130,19 @@ class Frame:
 
     def find_ends(self, lines: Sequence[str], kept: Iterable[str]) -> None:
         """Find ``ends`` in the lines of a function. kept: values that need their slots longer."""
-        first: dict[str, int] = {}
         ends = self.ends
-        block = 0
         crossing: set[str] = set()
+        block: dict[str, int] = {}
         for at, line in enumerate(lines):
             if line[-1:] == ":":
-                block += 1
+                crossing.update(ends.keys() & block.keys())
+                ends.update(block)
+                block = {}
             for name in _NAMES.findall(line):
-                ends[name] = at
-                if first.setdefault(name, block) != block:
-                    crossing.add(name)
-        for name in crossing.union(kept):
+                block[name] = at
+        crossing.update(ends.keys() & block.keys())
+        ends.update(block)
+        for name in crossing.union(kept, self.bases):
             ends.pop(name, None)
 
     def release(self, at: int) -> None:
@@ -168,6 +173,10 @@ class Frame:
 
     def rename(self, value: str, name: str, kind: str) -> None:
         """Give a value another name, which has the same slot where that is kept as long."""
+        if value in self.shifts:
+            self.load(0, value, kind)
+            self.result(name)
+            return
         at = self.slots.get(value)
         if at is None or name in self.slots:
             raise Unsupported(f"{name} = {value}")
@@ -197,6 +206,11 @@ class Frame:
             at = self.slots.get(value)
             if at is not None:
                 out += b"\x48\x8b" + at[register]
+            elif value in self.shifts:
+                at, distance = self.shifts[value]
+                # mov; lea
+                out += b"\x48\x8b" + at[register] + bytes((0x48, 0x8D, 0x80 | 9 * register))
+                out += distance.to_bytes(4, "little", signed=True)
             else:
                 out += b"\x48\x8d" + near(*self.addresses[value])[register]
         elif value[0] == "@":

@@ -70,6 +70,13 @@ def _getelementptr(f: Frame, name: str, words: Words) -> None:
         if address is not None:
             f.addresses[name] = address[0], address[1] + distance
             return
+        if base in f.bases:
+            f.shifts[name] = f.slots[base], distance
+            return
+        shift = f.shifts.get(base)
+        if shift is not None:
+            f.shifts[name] = shift[0], shift[1] + distance
+            return
         f.load(0, base, "ptr")
         f.out += b"\x48\x05" + distance.to_bytes(4, "little", signed=True)  # add rax
         f.result(name)

@@ -153,7 +153,8 @@ class Emitter(Statements):
     head; elsewhere they are parameters of the function. `params` collects them either way. offsets:
     of a `linearize`, its value in two parts. loop_values: loop counters. counted: axes of loops
     whose index is wanted as a number. unused: what `wide` computes in 64 bits. narrow: ids of
-    integers that are `hidden`. known: values of `once`, by instruction. asserts: the function can
+    integers that are `hidden`. known: values of `once`, by instruction. cleared: the last
+    variable that was set to 0, and the line that does. asserts: the function can
     fail. stop: where to go then. read_only: numbers of the arrays that the function's task only
     reads. callee: the real function that is emitted, if it is one. calls: there are calls of real
     functions, which get at arrays by other ways than this function. stacks: the adstacks of the
@@ -205,6 +206,7 @@ class Emitter(Statements):
         self.counted: Final[dict[Op, set[int]]] = {}
         self.block = "entry"
         self.known: Final[dict[str, str]] = {}
+        self.cleared: tuple[str, str] = "", ""
         self.narrow: set[int] = set()
         self.asserts = False
         self.stop = "stop"

@@ -41,6 +41,7 @@ def _alloca(e: Emitter, op: Op) -> None:
     ty = MEMORY[t.name]
     place = e.v[op.id] = e.local(e.name(), ty, max(SIZE[t.name], 4))
     e.line(f"store {ty} {zero(t)}, ptr {place}")
+    e.cleared = place, e.lines[-1]
 
 
 def array_alloca(e: Emitter, op: Op) -> None:
@@ -69,8 +70,12 @@ def in_memory(e: Emitter, value: str, t: Type) -> str:
 def _store(e: Emitter, op: Op) -> None:
     pointer, value = op.args
     t = value.type
-    text = in_memory(e, e.v[value.id], t)
-    e.line(f"store {MEMORY[t.name]} {text}, ptr {e.v[pointer.id]}, align {SIZE[t.name]}")
+    text, at = in_memory(e, e.v[value.id], t), e.v[pointer.id]
+    place, line = e.cleared
+    if place == at and e.lines and e.lines[-1] is line:  # it is never 0
+        e.lines.pop()
+        e.ids.pop()
+    e.line(f"store {MEMORY[t.name]} {text}, ptr {at}, align {SIZE[t.name]}")
     note_written(e, pointer)
 
 

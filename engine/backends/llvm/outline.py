@@ -7,7 +7,7 @@ therefore cut into functions of `_MOST` at most, so that the time is linear in i
 ::
 
     part3:                                    part3:
-      br label %for7                            call void @task.body.part3(..., float* s, i64 %i)
+      br label %for7                            call void @task.body.part3(..., ptr %qd.frame)
       ... loops over `s` and `%i` ...    ->     br label %endpart4
       br label %endpart4                      endpart4:
     endpart4:
@@ -15,11 +15,16 @@ therefore cut into functions of `_MOST` at most, so that the time is linear in i
 `groups` chooses the statements of each group from the IR, the emitter marks where their lines begin
 and end, and `outline` moves these lines, which keep their names:
 
-* a scalar variable that other lines use, too, is copied into the function and back, so that LLVM
-  can keep it in a register; arrays are passed by address;
-* a value of other lines is passed, and one that later lines use is returned in a variable;
+* a scalar variable that other lines use, too, is in a frame, which all functions get. A function
+  with loops copies it from there and back, so that LLVM can keep it in a register; arrays are
+  passed by address;
+* a value that other groups compute is in the frame, too; one of other lines is passed. An address
+  or a wider integer that follows from the task's arguments alone is computed again instead;
 * lines that leave the group in another way than by its end (`continue`, `return`, assertions) stay
   where they are, as do those with a value whose type the text does not show.
+
+A function has few parameters therefore, whatever the number of variables: with one for each, the
+text of a loop with 10,000 accumulators would be four times as long.
 
 Results are the same bits, but for sums of products across the ends of groups under `fast_math`.
 First-tier code looks at its deadline after each call: what an interrupted function has left must
@@ -30,7 +35,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ...ir import Block, Op
@@ -53,6 +58,9 @@ _LEAST: Final = 400
 """Weight of a group that is worth a function."""
 _LOOP: Final = 100
 """Weight of a loop, in operations."""
+_LOCAL: Final = 10
+"""Weight of a variable, in operations of a task that may be cut: a loop over 5,000 accumulators
+needs three times as long in one function."""
 _ALWAYS: Final = 1 << 20
 """Weight of a call for `deadline`: the clock is always looked at."""
 
@@ -65,12 +73,20 @@ _CASTS: Final = frozenset((
     "ptrtoint", "addrspacecast",
 ))  # fmt: skip
 _UNKNOWN: Final = frozenset(("cmpxchg", "extractvalue", "insertvalue", "atomicrmw"))
+_AGAIN: Final = frozenset(("getelementptr", "sext", "zext"))
+"""Operations that are cheaper than a load."""
+_BYTES: Final = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8,
+                 "ptr": 8}  # fmt: skip
+_FRAME: Final = "%qd.frame"
+_DECLARED_FRAME: Final = f"ptr noalias noundef align 8 {_FRAME}"
 
 
 def groups(body: Block, ops: Sequence[Op]) -> Groups:
     """The groups of a task's body; none for a task of usual size. ops: all under ``body``."""
     found: Groups = {}
-    if len(ops) + _LOOP * sum([C.LOOP[op.code] for op in ops]) > _LARGE:
+    codes = bytes([op.code for op in ops])
+    loops = sum([codes.count(code) for code in range(C.COUNT) if C.LOOP[code]])
+    if len(ops) + _LOOP * loops + _LOCAL * codes.count(C.ALLOCA) > _LARGE:
         weights: dict[Block, list[int]] = {}
         _weigh(body, weights)
         _group(body, weights, found)
@@ -123,33 +139,43 @@ class Outlined(NamedTuple):
 
 
 class _Outliner:
-    """Moves spans of one function's lines. types: of parameters, by name. params: declarations."""
+    """Moves spans of one function's lines. params: declarations. names: of what each line defines.
+    places: what the frame has, with offsets. size: of the frame."""
 
     def __init__(
         self, name: str, params: dict[str, str], text: tuple[list[str], list[int], list[str]],
         stops: Sequence[tuple[int, int]],
     ) -> None:  # fmt: skip
         self.name: Final = name
-        self.params: Final = params
+        self.params: Final = {"kernarg": "ptr", **params}
         self.lines, self.ids, self.head = text
         self.stops: Final = sorted(stops)
-        self.defined: Final = {f"%{name}": -2 for name in params}
+        self.defined: Final = {f"%{name}": -2 for name in self.params}
         self.variables: Final[dict[str, str]] = {}
+        """Types of scalar variables."""
         self.heads: Final[dict[str, str]] = {}
+        self.places: Final[dict[str, int]] = {}
+        self.size = 0
         for line in self.head:
             if line.startswith("  %"):
                 one = line.split(" ", 3)[2]
                 self.defined[one] = -1
                 self.heads[one] = line
-                if _VARIABLE.match(line):
-                    self.variables[one] = line
+                if (found := _VARIABLE.match(line)) is not None:
+                    self.variables[one] = found[2]
         self.labels: Final[set[str]] = set()
-        for i, line in enumerate(self.lines):
-            if line.startswith("  %"):
-                self.defined[line.split(" ", 3)[2]] = i
-            elif line.endswith(":"):
-                self.defined[f"%{line[:-1]}"] = i
-                self.labels.add(f"%{line[:-1]}")
+        self.names: Final = [self._name(line) for line in self.lines]
+        self.defined.update(zip(self.names, range(len(self.lines)), strict=True))
+
+    def _name(self, line: str) -> str:
+        """The value or the label that a line defines; "" for none."""
+        if line[:3] == "  %":
+            return line[2 : line.index(" ", 3)]
+        if line[-1:] != ":":
+            return ""
+        label = f"%{line[:-1]}"
+        self.labels.add(label)
+        return label
 
     def stops_in(self, begin: int, end: int) -> list[tuple[int, int]]:
         """The stops of ``lines[begin:end]``. A search: there are parts and stops by thousands."""
@@ -158,13 +184,58 @@ class _Outliner:
     def used(self, begin: int, end: int) -> dict[str, None]:
         return dict.fromkeys(_NAME.findall("\n".join(self.lines[begin:end])))
 
+    def definition(self, name: str) -> str:
+        """The line of a value."""
+        at = self.defined[name]
+        return self.lines[at] if at >= 0 else self.heads[name]
+
+    def operands(self, name: str) -> list[str] | None:
+        """The task's arguments that a value follows from, if any function may compute it again."""
+        text = self.definition(name).partition(" = ")[2]
+        if text.split(" ", 1)[0] not in _AGAIN:
+            return None
+        found = _NAME.findall(text)
+        return found if {self.defined[one] for one in found} <= {-2} else None
+
+    def has_loop(self, begin: int, end: int) -> bool:
+        """True if a jump goes back in these lines."""
+        return any(
+            begin <= self.defined.get(label, -1) <= i
+            for i in range(begin, end) if self.lines[i].startswith("  br ")
+            for label in _NAME.findall(self.lines[i]) if label in self.labels
+        )  # fmt: skip
+
+    def place(self, name: str, kind: str, to: str) -> str:
+        """The line that computes the address, as ``to``, of a value or a variable in the frame."""
+        at = self.places.get(name)
+        if at is None:
+            size = _BYTES[kind]
+            at = self.places[name] = -(-self.size // size) * size
+            self.size = at + size
+        return f"  {to} = getelementptr inbounds i8, ptr {_FRAME}, i64 {at}"
+
+    def read(self, name: str, kind: str) -> list[str]:
+        """Lines that load a value from the frame. Memory has no ``i1``."""
+        place = self.place(name, kind, f"{name}.at")
+        if kind != "i1":
+            return [place, f"  {name} = load {kind}, ptr {name}.at"]
+        return [place, f"  {name}.byte = load i8, ptr {name}.at",
+                f"  {name} = trunc i8 {name}.byte to i1"]  # fmt: skip
+
+    def write(self, name: str, kind: str) -> list[str]:
+        """Lines that store a value to the frame."""
+        place = self.place(name, kind, f"{name}.at")
+        if kind != "i1":
+            return [place, f"  store {kind} {name}, ptr {name}.at"]
+        return [place, f"  {name}.byte = zext i1 {name} to i8",
+                f"  store i8 {name}.byte, ptr {name}.at"]  # fmt: skip
+
     def type_of(self, name: str) -> str:
         """The type of a value; "" if the text does not show it."""
         at = self.defined[name]
         if at == -2:
             return self.params[name[1:]].split(" ", 1)[0]
-        line = self.lines[at] if at >= 0 else self.heads[name]
-        text = line.partition(" = ")[2]
+        text = self.definition(name).partition(" = ")[2]
         kind = text.split(" ", 1)[0]
         if kind in _UNKNOWN or "<" in text or "{" in text:
             return ""
@@ -182,58 +253,88 @@ class _Outliner:
 
 class _Part(NamedTuple):
     """A group that can be moved. span: of its lines, from its label to before that of its end.
-    taken: values of other lines, with types. given: values that other lines use. variables: scalars
-    of the function that are copied. own: what only the group uses."""
+    taken: values that it is passed, with types. read: values of other groups, with types. again:
+    values that it computes again, made: those that other lines do. given: values that other lines
+    use, with types. variables: scalars in the frame. own: what only the group uses."""
 
     span: tuple[int, int]
     taken: dict[str, str]
+    read: dict[str, str]
+    again: list[str]
     given: dict[str, str]
+    made: list[str]
     variables: list[str]
     own: list[str]
 
+    @property
+    def has_frame(self) -> bool:
+        return bool(self.read or self.given or self.variables)
 
-def _parts(o: _Outliner, spans: Sequence[tuple[int, int]]) -> Iterator[_Part]:
-    """The groups that can be moved."""
+
+def _parts(
+    o: _Outliner, spans: Sequence[tuple[int, int]]
+) -> tuple[list[_Part], set[str]]:  # fmt: skip
+    """The groups that can be moved, and the names that all other lines use."""
     uses = [o.used(*span) for span in spans]
-    users: dict[str, int] = {}
-    for names in uses:
-        for name in names:
-            users[name] = users.get(name, 0) + 1
     outside = set(_NAME.findall("\n".join([line.partition(" = ")[2] for line in o.head])))
     last = 0
     for begin, end in [*spans, (len(o.lines), 0)]:
         outside.update(o.used(last, begin))
         last = end
+    shared, seen = outside.copy(), set[str]()
+    for names in uses:
+        shared.update(seen.intersection(names))
+        seen.update(names)
+    found: list[_Part] = []
+    moved: dict[str, str] = {}
+    left: set[str] = set()
     for span, names in zip(spans, uses, strict=True):
-        part = _part(o, span, names, users, outside)
-        if part is not None:
-            yield part
+        part = _part(o, span, names, shared, moved)
+        if part is None:
+            left.update(names)
+        else:
+            found.append(part)
+            moved.update(part.given)
+    return found, outside | left
 
 
 def _part(
-    o: _Outliner, span: tuple[int, int], names: dict[str, None], users: dict[str, int],
-    outside: set[str],
+    o: _Outliner, span: tuple[int, int], names: dict[str, None], shared: set[str],
+    moved: dict[str, str],
 ) -> _Part | None:  # fmt: skip
+    """A group, if it can be moved. names: that it uses. shared: those that other lines use, too.
+    moved: values of groups before it, with types."""
     begin, end = span
     leaves = f"%{o.lines[end][:-1]}"
-    part = _Part(span, {}, {}, [], [])
-    for name in names:
+    part = _Part(span, {}, {}, [], {}, [], [], [])
+    inner = set(o.names[begin:end])
+    for name in [one for one in names if one in shared or one not in inner]:
         at = o.defined.get(name)
         if at is None:  # such as the end of the task
             return None
-        shared = name in outside or users[name] > 1
-        if begin <= at < end:
-            if shared and name not in o.labels:
-                part.given[name] = o.type_of(name)
+        if name in inner:
+            if name not in o.labels:
+                if o.operands(name) is None:
+                    part.given[name] = o.type_of(name)
+                else:
+                    part.made.append(name)
         elif name in o.labels:
             if name != leaves:
                 return None
-        elif at == -1 and not shared and " = alloca " in o.heads[name]:
+        elif at == -2:
+            part.taken[name] = o.type_of(name)
+        elif at == -1 and name not in shared and " = alloca " in o.heads[name]:
             part.own.append(name)
         elif name in o.variables:
             part.variables.append(name)
-        elif name != "%kernarg":
+        elif (operands := o.operands(name)) is not None:
+            part.again.append(name)
+            part.taken.update({one: o.type_of(one) for one in operands})
+        elif name in moved:
+            part.read[name] = moved[name]
+        else:
             part.taken[name] = o.type_of(name)
+    part.taken.pop("%kernarg", None)
     return None if "" in (*part.taken.values(), *part.given.values()) else part
 
 
@@ -248,18 +349,36 @@ def outline(
     """
     o = _Outliner(name, params, text, stops)
     found = Outlined([], [], [], [], [])
-    own: set[str] = set()
+    parts, outside = _parts(o, spans)
     last = 0
-    for part in _parts(o, spans):
+    for part in parts:
         begin, end = part.span
         _copy(o, found, last, begin + 1)
-        _call(o, found, part)
+        _call(o, found, part, outside)
         found.parts.append(_function(o, part, f"{name}{OUTLINED}{len(found.parts)}"))
-        own.update(part.own)
         last = end
     _copy(o, found, last, len(o.lines))
-    found.head[:0] = [line for line in o.head if line.partition(" = ")[0].strip() not in own]
+    found.head.extend(_head(o, parts, outside))
     return found
+
+
+def _head(o: _Outliner, parts: Sequence[_Part], outside: set[str]) -> list[str]:
+    """The head of the function: what only the others use is not in it."""
+    gone = {name for part in parts for name in part.own}
+    shared = {name for part in parts for name in part.variables}
+    head: list[str] = []
+    for line in o.head:
+        name = line.split(" ", 3)[2] if line.startswith("  %") else ""
+        if name not in shared:
+            if name not in gone:
+                head.append(line)
+        elif name in outside:
+            head.append(o.place(name, o.variables[name], name))
+    again = [name for part in parts for name in part.made if name in outside]
+    head += [o.definition(name) for name in again]
+    if o.size:
+        head.insert(0, f"  {_FRAME} = alloca [{o.size + 7 >> 3} x i64], align 8")
+    return head
 
 
 def _copy(o: _Outliner, found: Outlined, begin: int, end: int) -> None:
@@ -270,17 +389,16 @@ def _copy(o: _Outliner, found: Outlined, begin: int, end: int) -> None:
     found.ids.extend(o.ids[begin:end])
 
 
-def _call(o: _Outliner, found: Outlined, part: _Part) -> None:
-    """The call of a group's function, and the values that it returns."""
+def _call(o: _Outliner, found: Outlined, part: _Part, outside: set[str]) -> None:
+    """The call of a group's function, and the values of it that lines use which stay."""
     begin, end = part.span
-    args = ["ptr %kernarg"]
-    args += [f"ptr {name}" for name in part.variables]
+    args = ["ptr %kernarg", *([f"ptr {_FRAME}"] if part.has_frame else ())]
     args += [f"{kind} {name}" for name, kind in part.taken.items()]
-    args += [f"ptr {name}.out" for name in part.given]
-    found.head.extend([f"  {name}.out = alloca {kind}" for name, kind in part.given.items()])
     lines = [f"  call void @{o.name}{OUTLINED}{len(found.parts)}({', '.join(args)})"]
     found.stops.append((len(found.lines) + 1, _ALWAYS))
-    lines += [f"  {name} = load {kind}, ptr {name}.out" for name, kind in part.given.items()]
+    for name, kind in part.given.items():
+        if name in outside:
+            lines += o.read(name, kind)
     lines.append(f"  br label %{o.lines[end][:-1]}")
     found.lines.extend(lines)
     found.ids.extend([o.ids[begin + 1]] * len(lines))
@@ -290,14 +408,15 @@ def _declared(o: _Outliner, part: _Part) -> list[str]:
     """The parameters of a group's function."""
     # A pointer into an array that is passed next to the array is another way to its elements.
     exact = not any(
-        kind == "ptr" and o.defined[name] >= 0 for name, kind in part.taken.items()
+        kind == "ptr" and o.defined[name] >= 0 for name, kind in (part.taken | part.read).items()
     )  # fmt: skip
     params = ["ptr noalias noundef align 64 %kernarg"]
-    params += [f"ptr noalias noundef {name}.in" for name in part.variables]
+    if part.has_frame:
+        params.append(_DECLARED_FRAME)
     for name, kind in part.taken.items():
         text = o.params.get(name[1:], kind) if exact else kind
         params.append(f"{text} {name}")
-    return params + [f"ptr noalias noundef {name}.out" for name in part.given]
+    return params
 
 
 def _function(
@@ -307,20 +426,27 @@ def _function(
     begin, end = part.span
     lines = ["", f"define internal void @{name}({', '.join(_declared(o, part))}) #1 {{", "entry:"]
     lines += [o.heads[one] for one in part.own]
+    lines += [o.definition(one) for one in part.again]
+    for one, kind in part.read.items():
+        lines += o.read(one, kind)
     back: list[str] = []
+    copies = part.variables and o.has_loop(begin, end)
     for one in part.variables:
-        found = _VARIABLE.match(o.variables[one])
-        assert found is not None
-        kind = found[2]
-        lines += [o.variables[one], f"  {one}.old = load {kind}, ptr {one}.in",
+        kind = o.variables[one]
+        if not copies:
+            lines.append(o.place(one, kind, one))
+            continue
+        lines += [f"  {one} = alloca {kind}", o.place(one, kind, f"{one}.at"),
+                  f"  {one}.old = load {kind}, ptr {one}.at",
                   f"  store {kind} {one}.old, ptr {one}"]  # fmt: skip
-        back += [f"  {one}.new = load {kind}, ptr {one}", f"  store {kind} {one}.new, ptr {one}.in"]
+        back += [f"  {one}.new = load {kind}, ptr {one}", f"  store {kind} {one}.new, ptr {one}.at"]
     lines.append(f"  br label %{o.lines[begin][:-1]}")
     shift = len(lines) - begin
     ids = [-1] * len(lines) + o.ids[begin:end]
     lines += o.lines[begin:end]
     stops = [(at + shift, weight) for at, weight in o.stops_in(begin + 1, end)]
     lines += [o.lines[end], *back]
-    lines += [f"  store {kind} {one}, ptr {one}.out" for one, kind in part.given.items()]
+    for one, kind in part.given.items():
+        lines += o.write(one, kind)
     lines += ["  ret void", "stop:", "  ret void", "}"]
     return lines, ids + [-1] * (len(lines) - len(ids)), stops
