@@ -12,7 +12,7 @@ from ..named_tuple import NamedTuple
 __all__ = ["BodyCopies", "TaskCopy", "Values", "write_out"]
 
 Values = tuple[Any, ...]
-"""What tasks that are alike differ in: numbers, then fields."""
+"""The numbers, then the fields, that tasks which are alike differ in."""
 
 
 class TaskCopy:

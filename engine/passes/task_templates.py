@@ -232,8 +232,10 @@ def _open_fields(
             fixed.add(op.attr[1])
         elif op.code == C.ARG_ADDR and op.block is header:
             fixed.add(op.attr[0])
-        elif op.code == C.ARG_ADDR and not op.attr[1] and (like := fields[op.attr[0]]) is not None:
-            found[op] = op.attr, like
+        elif op.code == C.ARG_ADDR and not op.attr[1]:
+            like = fields[int(op.attr[0])]
+            if like is not None:
+                found[op] = op.attr, like
     return {op: pair for op, pair in found.items() if pair[0][0] not in fixed}
 
 
@@ -416,7 +418,7 @@ class Template:
         return {op: own[op.attr] for op in walk(body) if op.code == C.ARG_ADDR and op.attr in own}
 
     def _attr(self, values: Values) -> Any:
-        """What the attribute of its task is with other fields."""
+        """The attribute of its task, with other fields."""
         attr = self.task.attr
         other = {field[0]: values[i][0] for field, i in self._fields.items()}
         return attr._replace(read_only=tuple(sorted([other.get(n, n) for n in attr.read_only])))

@@ -83,7 +83,7 @@ class Described(NamedTuple):
         return _Marked(state, read_only, numbers, dict(zip(self.fields, places, strict=True)))
 
     def words(self, name: str, what: str) -> tuple[str, ...]:
-        """What its text has in the place of the marks."""
+        """The words of its text in the place of the marks."""
         return name, what, *self.texts, *self.names
 
 
