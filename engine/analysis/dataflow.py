@@ -347,14 +347,20 @@ class Live:
 
     __slots__ = ("_alone", "_at_end", "_bits", "_flow")
 
-    def __init__(self, flow: Flow, node: int) -> None:
-        """At its end."""
+    def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
-        self._bits = flow.live_out[node]
+        self._bits = 0
         self._alone: Final[dict[Location, bool]] = {}
         """Of those that no other may be."""
+        self._at_end = b""
+
+    def enter(self, node: int) -> None:
+        """Begin at the end of a node."""
+        flow = self._flow
+        self._bits = flow.live_out[node]
+        self._alone.clear()
         large = len(flow.events[node]) > _FEW
-        self._at_end: Final = _as_bytes(self._bits, len(flow.memory.locations)) if large else b""
+        self._at_end = _as_bytes(self._bits, len(flow.memory.locations)) if large else b""
 
     def __contains__(self, location: Location) -> bool:
         found = self._alone.get(location)
