@@ -203,7 +203,8 @@ class Flow:
 
     def _definitions(self, locations: Iterable[Location]) -> int:
         """Bit set of the definitions of ``locations``."""
-        bits, numbers = 0, list[int]()
+        bits = 0
+        numbers: list[int] = []
         for location in locations:
             mine = self.of_location.get(location, [])
             if len(mine) <= _FEW:
@@ -218,8 +219,8 @@ class Flow:
     def reaching(self, node: int, location: Location) -> Iterable[Op | None]:
         """The definitions that may have set ``location`` when control enters a node."""
         reaching = self.reach_in[node]
-        mine = self.of_location.get(location, ())
-        if location.kind != "array" and len(mine) <= _FEW:
+        mine = self.of_location.get(location, [])
+        if len(mine) <= _FEW and location.kind != "array":
             if len(self.events[node]) > _FEW:
                 if self._entered[0] != node:
                     self._entered = node, _as_bytes(reaching, len(self.definitions))
@@ -235,10 +236,11 @@ class Flow:
         return self._members(reaching & mask)
 
     def _members(self, reaching: int) -> Iterator[Op | None]:
+        definitions = self.definitions
         while reaching:
             low = reaching & -reaching
             reaching ^= low
-            yield self.definitions[low.bit_length() - 1]
+            yield definitions[low.bit_length() - 1]
 
     # --- live variables --------------------------------------------------------------------
 
@@ -347,14 +349,20 @@ class Live:
 
     __slots__ = ("_alone", "_at_end", "_bits", "_flow")
 
-    def __init__(self, flow: Flow, node: int) -> None:
-        """At its end."""
+    def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
-        self._bits = flow.live_out[node]
+        self._bits = 0
         self._alone: Final[dict[Location, bool]] = {}
         """Of those that no other may be."""
+        self._at_end = b""
+
+    def enter(self, node: int) -> None:
+        """Begin at the end of a node."""
+        flow = self._flow
+        self._bits = flow.live_out[node]
+        self._alone.clear()
         large = len(flow.events[node]) > _FEW
-        self._at_end: Final = _as_bytes(self._bits, len(flow.memory.locations)) if large else b""
+        self._at_end = _as_bytes(self._bits, len(flow.memory.locations)) if large else b""
 
     def __contains__(self, location: Location) -> bool:
         found = self._alone.get(location)

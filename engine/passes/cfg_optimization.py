@@ -110,9 +110,10 @@ class _Optimizer:
         with_tmp = any(location.kind == "tmp" for location in flow.locations)
         later = self.cx.for_tasks(LaterLoads).of(flow.graph.task) if with_tmp else frozenset[int]()
         flow.live(later)
+        live = Live(flow)
         for node in flow.graph.nodes:
             if flow.events[node.id]:
-                self.drop_dead(node)
+                self.drop_dead(node, live)
         drop(self.dead)
         return self.changed or bool(self.dead or self.constant)
 
@@ -238,9 +239,9 @@ class _Optimizer:
 
     # --- dead stores -----------------------------------------------------------------------
 
-    def drop_dead(self, node: CfgNode) -> None:
+    def drop_dead(self, node: CfgNode, live: Live) -> None:
         """Walk a node upwards, with the locations that are live."""
-        live = Live(self.flow, node.id)
+        live.enter(node.id)
         for kind, op, location in reversed(self.flow.events[node.id]):
             if kind in (LOAD, FENCE):
                 live.read(location)

@@ -69,7 +69,7 @@ _DEFINE: Final = re.compile(
     r"define (?:internal |zeroext )?\w+ @([\w.$-]+)\(((?:[^()]++|\([^()]*+\))*+)\) "
 )
 _INSIDE: Final = re.compile(r"\([^()]*+\)")
-"""What an attribute of a parameter has in brackets, such as ``range(i32 0, 8)``."""
+"""The part in brackets of a parameter's attribute, such as ``range(i32 0, 8)``."""
 _TABLE: Final = re.compile(r"@([\w.$-]+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\]$")
 _VARIABLE: Final = re.compile(r"@([\w.$-]+) = internal global i64 0, align 8$")
 _OTHER: Final = ("declare ", "attributes ", "source_filename ")
