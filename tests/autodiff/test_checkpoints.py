@@ -79,6 +79,14 @@ PROGRAMS = {
             v = qd.sin(v) + x[k % 3] * v * 0.3
         y[i] += v
 """,
+    "an_index_from_around_in_an_inner_loop": """
+    for i in range(x.shape[0]):
+        v = x[i]
+        for t in range(n * 4):
+            for j in range(n * 5):
+                v = 0.5 * v * v / (1.0 + v * v) + qd.select(i % 2 == 0, v, x[t % 3])
+        y[i] += v
+""",
     "a_serial_root": """
     v = x[0]
     qd.loop_config(serialize=True)

@@ -411,13 +411,13 @@ class _Splitting:
         found = self.repl.get(x)
         if found is not None:
             return found
+        if x not in self.replay.outside:  # the reverse sees it
+            return x
         if x.code == C.LOOP_INDEX:
             found = b.emit(x.code, (self.pair.mirrors[x.args[0]],), x.attr, x.type)
-        elif x in self.replay.outside:
+        else:
             args = tuple([self.bring(b, a) for a in x.args])
             found = b.emit(x.code, args, x.attr, x.type)
-        else:
-            return x
         self.func.origins[found.id] = x.id
         self.repl[x] = found
         return found
