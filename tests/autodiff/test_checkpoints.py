@@ -82,9 +82,10 @@ PROGRAMS = {
     "an_index_from_around_in_an_inner_loop": """
     for i in range(x.shape[0]):
         v = x[i]
-        for t in range(n * 4):
-            for j in range(n * 5):
-                v = 0.5 * v * v / (1.0 + v * v) + qd.select(i % 2 == 0, v, x[t % 3])
+        for t in range(n * 3):
+            if x[t % 3] > 0.1:
+                for j in range(n * 5):
+                    v = qd.sin(v) + x[c[i] % 3] * 0.2
         y[i] += v
 """,
     "a_serial_root": """
