@@ -135,7 +135,7 @@ class _Optimizer:
             others = 0 if alone or kind in (INIT, LOAD) else memory.may_alias(location)
             if kind in (ATOMIC, FENCE):
                 if remarking:
-                    _kill(killed, known, valid & (bit | others), op)
+                    killed.update(dict.fromkeys(memory.members(valid & (bit | others)), op))
                 valid &= ~(bit | others)
                 touched |= bit | others
                 if alone:
@@ -160,7 +160,7 @@ class _Optimizer:
                         self.cx.rewrote(op, None, "the address holds this value already")
                     else:
                         if remarking:
-                            _kill(killed, known, valid & others, op)
+                            killed.update(dict.fromkeys(memory.members(valid & others), op))
                         valid &= ~others
                         touched |= bit | others
                     value = stored
@@ -270,13 +270,6 @@ class _Optimizer:
         if self._counts is None:
             self._counts = use_counts(self.scope)
         return op in self._counts
-
-
-def _kill(killed: dict[Location, Op], known: dict[Location, Op | None], bits: int, by: Op) -> None:
-    """Note that ``by`` may change the locations of ``bits``."""
-    for location in known:
-        if location.bit & bits:
-            killed[location] = by
 
 
 def _constant(op: Op) -> float | int | None:
