@@ -472,6 +472,10 @@ class LaterLoads:
                     if KIND[op.code] in _READS and op.args and op.args[0].code == C.GLOBAL_TMP:
                         self._last[op.args[0].attr] = number
 
+    def stand_for(self, task: Op, *others: Op) -> None:
+        """Let copies of ``task`` in another function have its answer."""
+        self._first.update(dict.fromkeys(others, self._first[task]))
+
     def of(self, task: Op | None) -> frozenset[int]:
         """Their offsets; for None, those that any task reads."""
         first = self._first[task]

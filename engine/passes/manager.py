@@ -148,8 +148,8 @@ class PassCx:
     kind: of machine, once the pipeline prepares tasks for one; None before, and for a pass that
         runs by itself.
     shares_from: of `Instrument`, for all instruments. prepare: runs the passes that are left on
-        another function, of stage typed or offloaded, unwatched, and returns their context; None
-        where only tasks that are equal may be set aside.
+        another function, of stage typed or offloaded, unwatched, with what is held for it, and
+        returns their context; None where only tasks that are equal may be set aside.
     held: results of `for_tasks` from when all tasks were there, while some are set aside.
     """
 
@@ -172,7 +172,7 @@ class PassCx:
         self.round = 0
         self.kind: PipelineKind | None = None
         self.shares_from = 0
-        self.prepare: Callable[[Func], PassCx] | None = None
+        self.prepare: Callable[[Func, Mapping[Any, Any]], PassCx] | None = None
         self.held: dict[Any, Any] = {}
         self.task: Op | None = None
         self.task_index: int | None = None

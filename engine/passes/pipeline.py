@@ -11,9 +11,9 @@ and ``run(..., upto=...)`` can stop: `POINTS` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from ..config import CompileConfig
 from ..ir import Func, Op
@@ -344,9 +344,13 @@ def _prepare(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     in_batches(func, lambda: offload_to_executable(func, cx, kind))
 
 
-def prepared(func: Func, config: CompileConfig, kind: PipelineKind) -> PassCx:
-    """Run the passes that are left on a function of stage typed or offloaded, unwatched."""
+def prepared(
+    func: Func, held: Mapping[Any, Any], config: CompileConfig, kind: PipelineKind
+) -> PassCx:
+    """Run the passes that are left on a function of stage typed or offloaded, unwatched. held: of
+    `PassCx`."""
     cx = PassCx(func, config)
+    cx.held.update(held)
     if func.stage == "typed":
         _to_tasks(func, cx)
     _prepare(func, cx, kind)

@@ -47,7 +47,7 @@ def share_loops(func: Func, cx: PassCx) -> bool:
     loops = [one.task for one in found]
     values = [op for op in with_values(func.body.ops, loops) if op.code != C.RANGE_FOR]
     with suppress(QuadrantsCompilationError):  # raised again at its place, by the pass there
-        settled = decide_nothing(func, found, cx.prepare, values)
+        settled = decide_nothing(func, cx, found, values)
         if settled is not None:
             free = named(settled)
             # Others may be alike as tasks, which none that is repeated can be.

@@ -12,17 +12,18 @@ A listing names a constant of the task by its text, so no other constant of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ..analysis.dataflow import LaterLoads
 from ..errors import QuadrantsCompilationError
 from ..ir import Func, Op
 from ..ir import codes as C
 from ..ir.edit import clone, clone_into
 from ..ir.printer import format_const
 from ..types import DataType
-from .share_tasks import Numbers, finished_key, ops_of, set_aside, share_tasks
+from .share_tasks import Numbers, finished_key, hold_later_loads, ops_of, set_aside, share_tasks
 from .task_templates import Parameters, Template, alike_tasks, differing
 
 if TYPE_CHECKING:
@@ -32,38 +33,39 @@ __all__ = ["decide_nothing", "named", "set_alike_aside", "share_alike"]
 
 
 def decide_nothing(
-    func: Func,
-    found: list[Template],
-    prepare: Callable[[Func], PassCx],
-    around: Collection[Op] = (),
+    func: Func, cx: PassCx, found: list[Template], around: Collection[Op] = ()
 ) -> list[tuple[Template, list[Op]]] | None:
     """Those of ``found`` whose numbers decide nothing: as a template, the task becomes what it
     becomes with its numbers, and has each of them to the end. Each comes with the ops that it has
     then, other than these. None if there are tasks then that are none of these, or values that one
     stores for another.
 
-    prepare: runs the passes that are left on a function; their context. around: of loops, the
-    values of the root that they need.
+    around: of loops, the values of the root that they need.
     """
+    assert cx.prepare is not None
     probe = Func(func.name, func.params, func.results, func.loc)
     probe.stage, probe.next_id, probe.noalias = func.stage, func.next_id, func.noalias
     probe.global_tmp_size = func.global_tmp_size
     numbers = Parameters(probe)
     mapping: dict[Op, Op] = {}
     clone_into(probe, around, mapping, probe.body)
+    later: LaterLoads | None = cx.held.get(LaterLoads)
     pairs: list[tuple[Op, Template]] = []
     for one in found:
         copy = clone(probe, one.task, mapping, probe.body)
         template = one.again(copy, mapping)
         template.open(numbers)
-        pairs.append((clone(probe, one.task, mapping, probe.body), template))
+        whole = clone(probe, one.task, mapping, probe.body)
+        pairs.append((whole, template))
+        if later is not None:
+            later.stand_for(one.task, copy, whole)
     probe.body.ops += [op for whole, template in pairs for op in (whole, template.task)]
     tasks = set(probe.body.ops)
-    cx = prepare(probe)
+    prepared = cx.prepare(probe, cx.held)
     left = set(probe.body.ops)
     if not left <= tasks or probe.global_tmp_size != func.global_tmp_size:
         return None
-    others = differing(probe, cx, [template for _, template in pairs], left)
+    others = differing(probe, prepared, [template for _, template in pairs], left)
     return [
         (one, [op for op in ops_of(template.task.regions) if op not in template.index])
         for one, (whole, template) in zip(found, pairs, strict=True)
@@ -94,12 +96,13 @@ def share_alike(func: Func, cx: PassCx) -> bool:
     none that others repeat already."""
     if cx.prepare is None:
         return share_tasks(func, cx)
+    hold_later_loads(func, cx)
     found = alike_tasks(func, () if func.shared is None else set(func.shared.equal.values()))
     free = set[Op]()
     several = [one for one in found if one.numbers]
     if several:
         with suppress(QuadrantsCompilationError):  # raised again at its place, by the pass there
-            free = named(decide_nothing(func, several, cx.prepare) or [])
+            free = named(decide_nothing(func, cx, several) or [])
     return set_alike_aside(func, cx, found, free)
 
 

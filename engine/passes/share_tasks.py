@@ -28,7 +28,8 @@ have stayed equal, and the emitter writes their code once, too: it is the code t
 
 Equal are tasks with the same ops, constants and attributes in the same order. What is different in
 each task although its ops are equal (random numbers, adstacks, sites of assertions and prints)
-keeps a task on its own. So do global temporaries in a record whose tasks are set aside.
+keeps a task on its own. Tasks that store to
+global temporaries are, too, only if later tasks load the same of these.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALIKE", "Field", "Numbers", "SharedTasks", "alike_fields", "equal_tasks", "finished_key",
-    "ops_of", "put_back", "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key",
+    "hold_later_loads", "live_temporaries", "ops_of", "put_back", "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key",
     "unshare",
 ]  # fmt: skip
 
@@ -66,11 +67,6 @@ ALIKE: Final = code_mask(
     or (C.ATOMIC[code] and code != C.ATOMIC_ADD_VECTOR)
     for code in range(C.COUNT)
 )
-_ASIDE: Final = code_mask(
-    bool(alike) and code != C.GLOBAL_TMP for code, alike in enumerate(ALIKE[: C.COUNT])
-)
-"""Opcodes of tasks of a record that may be set aside: its passes look for loads of temporaries in
-the tasks that are left."""
 _FIELDS: Final = 16
 """Fields that are alike, from which tasks may differ in them. With few, most tasks use the same,
 and need not store where each is."""
@@ -103,13 +99,23 @@ class SharedTasks(NamedTuple):
 @register("share_tasks")
 def share_tasks(func: Func, cx: PassCx) -> bool:
     """Set tasks that repeat an earlier one aside: they are prepared once."""
-    return set_aside(func, cx, equal_tasks(func, temporaries=False), {})
+    hold_later_loads(func, cx)
+    return set_aside(func, cx, equal_tasks(func), {})
+
+
+def hold_later_loads(func: Func, cx: PassCx) -> None:
+    """Keep the answer to which temporaries later tasks load, from while all of them are there."""
+    if func.global_tmp_size:
+        from ..analysis.dataflow import LaterLoads  # kernels without temporaries do without it
+
+        cx.held[LaterLoads] = LaterLoads(func)
 
 
 def set_aside(func: Func, cx: PassCx, equal: dict[Op, Op], numbers: dict[Op, Numbers]) -> bool:
     """Set each task of ``equal`` aside, which repeats one that stays. numbers: of those that differ
     in them."""
     if not equal:
+        cx.held.clear()
         return False
     order = func.listed()
     ops = {same: ops_of(same.regions) for same in set(equal.values())}
@@ -223,18 +229,37 @@ def _locs(task: Op, args: tuple[Op, ...], regions: tuple[Block, ...]) -> list[Lo
     return [op.loc for op in (task, *args, *ops_of(regions))]
 
 
-def equal_tasks(func: Func, temporaries: bool = True) -> dict[Op, Op]:
+def equal_tasks(func: Func) -> dict[Op, Op]:
     """Each task that repeats an earlier one, with the first of these, in ``func`` of stage
-    ``offloaded``. temporaries: also those with global temporaries."""
+    ``offloaded``."""
     if func.callees or any(op.code != C.OFFLOADED for op in func.body.ops):
         return {}
     first: dict[tuple[object, ...], Op] = {}
     equal: dict[Op, Op] = {}
+    live = live_temporaries(func)
     for task in similar(func.body.ops):
-        key = task_key(task, ops_of(task.regions), ALIKE if temporaries else _ASIDE)
-        if key is not None and (found := first.setdefault(key, task)) is not task:
-            equal[task] = found
+        key = task_key(task, ops_of(task.regions), ALIKE)
+        if key is not None:
+            found = first.setdefault((*key, live.get(task)), task)
+            if found is not task:
+                equal[task] = found
     return equal
+
+
+def live_temporaries(func: Func) -> dict[Op, frozenset[int]]:
+    """By task with global temporaries, those that it writes and a later one reads: stores to others
+    go."""
+    live: dict[Op, frozenset[int]] = {}
+    read: set[int] = set()
+    for task in reversed(func.body.ops) if func.global_tmp_size else ():
+        uses = [
+            (op.code, op.args[0].attr) for op in ops_of(task.regions)
+            if op.args and op.args[0].code == C.GLOBAL_TMP
+        ]  # fmt: skip
+        if uses:
+            live[task] = frozenset([at for c, at in uses if c != C.GLOBAL_LOAD and at in read])
+            read.update([at for code, at in uses if code != C.GLOBAL_STORE])
+    return live
 
 
 def similar(tasks: list[Op]) -> list[Op]:

@@ -48,6 +48,8 @@ from .share_tasks import (
     SharedTasks,
     alike_fields,
     finished_key,
+    hold_later_loads,
+    live_temporaries,
     ops_of,
     runs_of,
     similar,
@@ -92,10 +94,7 @@ def once_per_template(
         return
     aside = {task: template.task for template in templates for task in template.values}
     blocks = {task: task.regions for task in aside}
-    if func.global_tmp_size:
-        from ..analysis.dataflow import LaterLoads
-
-        cx.held[LaterLoads] = LaterLoads(func)
+    hold_later_loads(func, cx)
     for task, first in aside.items():
         task.args, task.regions = (first,), ()
     func.body.ops = [task for task in order if task not in aside]
@@ -155,37 +154,19 @@ class Alike(NamedTuple):
 
 def alike_tasks(func: Func, apart: Collection[Op], in_program: bool = False) -> list[Template]:
     """The tasks that are equal to later ones, or differ from them in numbers only. apart: tasks
-    that are like no other. in_program: they may have global temporaries, and differ in fields."""
+    that are like no other. in_program: they may differ in fields, too."""
     order = [task for task in func.body.ops if task not in apart]
     if func.callees or any(op.code != C.OFFLOADED for op in order):
         return []
     opened = len(order) >= MANY
-    live = _live_temporaries(func.body.ops) if func.global_tmp_size else {}
+    live = live_temporaries(func)
     fields = alike_fields(func.params) if in_program and opened else None
     alike: dict[object, list[Alike]] = {}
     for task in order if opened else similar(order):
-        if task in live and not in_program:
-            continue
         found = described(task, opened, fields=fields)
         if found is not None:
             alike.setdefault((found.key, live.get(task)), []).append(found)
     return [Template(tasks) for tasks in alike.values() if len(tasks) > 1]
-
-
-def _live_temporaries(tasks: list[Op]) -> dict[Op, frozenset[int]]:
-    """By task with global temporaries, those that it writes and a later one reads: stores to others
-    go."""
-    live: dict[Op, frozenset[int]] = {}
-    read: set[int] = set()
-    for task in reversed(tasks):
-        uses = [
-            (op.code, op.args[0].attr) for op in ops_of(task.regions)
-            if op.args and op.args[0].code == C.GLOBAL_TMP
-        ]  # fmt: skip
-        if uses:
-            live[task] = frozenset([at for c, at in uses if c != C.GLOBAL_LOAD and at in read])
-            read.update([at for code, at in uses if code != C.GLOBAL_STORE])
-    return live
 
 
 def described(

@@ -80,8 +80,8 @@ def compiled(record):
 def stated(shot, stage):
     """A listing as a whole text."""
     first, *rest = shot.lines
-    assert first.endswith(") {")
-    return "\n".join([f"{first[:-1]}stage={stage} {{", *rest])
+    head, end, size = first.rpartition(")")
+    return "\n".join([f"{head}{end} stage={stage}{size}", *rest])
 
 
 def test_later_tasks_are_one_line_from_the_pass_on():
