@@ -93,6 +93,7 @@ class LineCache:
         self.printed = 0
         self.replaced: dict[int, str] = {}
         self._number: Final = number
+        self._headers: Final[dict[Func, tuple[object, str]]] = {}
         self._heads: Final[dict[str, Part]] = {}
         # The parts of the last listing, by task or body; those of it and of the one before, in
         # order; and if they are parts of the same tasks.
@@ -118,7 +119,7 @@ class LineCache:
         if func.callees:  # a pass over tasks changes them, too
             tasks = None
         for one in (func, *func.callees.values()):
-            head = f"{header(one)}{trailer(one)} {{"
+            head = f"{self._header(one)}{trailer(one)} {{"
             heads.append((len(pieces), self._number(one.loc)))
             pieces.append(self._heads.setdefault(head, _bare(head)))
             for key, ops in _parts_of(one.body, one.listed()):
@@ -136,6 +137,14 @@ class LineCache:
             self._pieces = pieces
         self._parts = parts
         return self._lines
+
+    def _header(self, func: Func) -> str:
+        """`header`; a kernel may have thousands of fields."""
+        params, text = self._headers.get(func, (None, ""))
+        if params is not func.params:
+            text = header(func)
+            self._headers[func] = func.params, text
+        return text
 
     @property
     def changed(self) -> tuple[list[Part], list[Part]]:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Set
 from typing import Final
 
-from ..ir import Func, Loc, Op, all_ops, walk
+from ..ir import Func, Loc, Op, all_ops
 from ..ir import codes as C
 from ..ir.loc import UNKNOWN
 from ..named_tuple import NamedTuple
@@ -312,10 +312,12 @@ def _counted(func: Func) -> Counter[int]:
     if func.shared is not None:
         equal = func.shared.equal
         repeated = Counter([equal[task] for task in func.listed() if task in equal])
+        often: dict[int, list[int]] = {}
         for task, count in repeated.items():
-            codes[task.code] += count
-            for op in (op for region in task.regions for op in walk(region)):
-                codes[op.code] += count
+            often.setdefault(count, []).extend([op.code for op in (task, *ops_of(task.regions))])
+        for count, found in often.items():
+            for code, times in Counter(found).items():
+                codes[code] += count * times
     return codes
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..analysis.dataflow import LaterLoads
 from ..errors import QuadrantsCompilationError
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from .manager import PassCx
 
 __all__ = ["decide_nothing", "named", "set_alike_aside", "share_alike"]
+
+_OTHERS: Final = 2
+"""Tasks that differ from another one in numbers, from which on these are worth a question: one more
+task costs a record no more than that."""
 
 
 def decide_nothing(
@@ -99,7 +103,7 @@ def share_alike(func: Func, cx: PassCx) -> bool:
     hold_later_loads(func, cx)
     found = alike_tasks(func, () if func.shared is None else set(func.shared.equal.values()))
     free = set[Op]()
-    several = [one for one in found if one.numbers]
+    several = [one for one in found if one.numbers and len(one.values) >= _OTHERS]
     if several:
         with suppress(QuadrantsCompilationError):  # raised again at its place, by the pass there
             free = named(decide_nothing(func, cx, several) or [])

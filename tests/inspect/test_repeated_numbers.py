@@ -25,7 +25,7 @@ from qd_studio.engine.inspect.edit_file import edit_text, read_edit
 from qd_studio.engine.inspect.edited import EditedCapture
 from qd_studio.engine.inspect.metrics import Without
 from qd_studio.engine.inspect.readable import readable_ir
-from qd_studio.engine.passes import loop_templates, pipeline, task_templates
+from qd_studio.engine.passes import loop_templates, pipeline, share_numbers, task_templates
 
 from ..passes import test_loop_templates as loops
 from ..passes import test_task_templates as kernels
@@ -109,6 +109,7 @@ def share_early(monkeypatch, number=3):
     """Kernels of few loops and tasks are recorded as those of many."""
     monkeypatch.setattr(recorder_module, "MANY_TASKS", number)
     monkeypatch.setattr(pipeline, "_LOOPS", number)
+    monkeypatch.setattr(share_numbers, "_OTHERS", 1)
     for module in (task_templates, loop_templates):
         monkeypatch.setattr(module, "MANY", number)
 

@@ -17,8 +17,12 @@ __all__ = ["STACK_OPS", "later"]
 def later(module: str, codes: Iterable[int]) -> dict[int, Callable[[Emitter, Any], None]]:
     """Rows for ``codes``, whose emitters are in ``OPS`` of a module of this package."""
 
+    loaded: dict[int, Callable[[Emitter, Any], None]] = {}
+
     def emit(e: Emitter, op: Any) -> None:
-        import_module(f".{module}", __package__).OPS[op.code](e, op)
+        if not loaded:
+            loaded.update(import_module(f".{module}", __package__).OPS)
+        loaded[op.code](e, op)
 
     return dict.fromkeys(codes, emit)
 
