@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["decide_nothing", "named", "set_alike_aside", "share_alike"]
 
 _OTHERS: Final = 2
-"""Tasks that differ from another one in numbers, from which on these are worth a question: one more
-task costs a record no more than that."""
+"""Tasks that differ from an earlier one in numbers, from which on a record looks into what these
+decide: for a single one that costs as much as the task."""
 
 
 def decide_nothing(

@@ -28,8 +28,8 @@ have stayed equal, and the emitter writes their code once, too: it is the code t
 
 Equal are tasks with the same ops, constants and attributes in the same order. What is different in
 each task although its ops are equal (random numbers, adstacks, sites of assertions and prints)
-keeps a task on its own. Tasks that store to
-global temporaries are, too, only if later tasks load the same of these.
+keeps a task on its own. Of global temporaries that such tasks store to, later tasks must load the
+same: a store that none loads goes.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALIKE", "Field", "Numbers", "SharedTasks", "alike_fields", "equal_tasks", "finished_key",
-    "hold_later_loads", "live_temporaries", "ops_of", "put_back", "repeats", "runs_of", "set_aside", "share_tasks", "similar", "task_key",
-    "unshare",
+    "hold_later_loads", "live_temporaries", "ops_of", "put_back", "repeats", "runs_of", "set_aside",
+    "share_tasks", "similar", "task_key", "unshare",
 ]  # fmt: skip
 
 _OWN: Final = frozenset({C.LAUNCH_SEED, C.CALL_ARG})
