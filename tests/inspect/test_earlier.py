@@ -71,7 +71,7 @@ def test_code_of_another_speed_is_found_and_turned_around_the_other_way():
     first = look(chain(1000), looks)
     qd.reset()  # the code that is kept needs no program
     qd.init(arch=qd.cpu)
-    second = look(chain(3000), looks)
+    second = look(chain(30_000), looks)
     found = launch(second).earlier
     assert launch(first).earlier is None and found.stamp == launch(first).stamp != ""
     assert found.verdict == "slower" and found.ratio > 1.2 and found.n >= 5
@@ -98,7 +98,7 @@ def test_a_field_more_and_other_contents_leave_the_earlier_code_its_own_arrays()
     looks = KeptLooks()
     field = qd.field(qd.f32, shape=4)
     first = look(chain(1000, more=True, field=field), looks)
-    second = look(chain(3000), looks, values(factor=2.0))
+    second = look(chain(30_000), looks, values(factor=2.0))
     assert launch(second).earlier.verdict == "slower"
     assert timing(first, second).in_turns
 
