@@ -148,8 +148,10 @@ class _Replacing(Instrument):
         self.edit: Final = edit
         self.state = ""
         self._names: Final = RunNames()
+        self._cx: PassCx
 
     def begin(self, func: Func, cx: PassCx) -> None:
+        self._cx = cx
         if self.edit.after is None:
             self._replace(func)
 
@@ -167,6 +169,7 @@ class _Replacing(Instrument):
         self.state = "edited" if same or self.edit.force else "differs"
         if self.state == "edited":
             replace_ir(func, self.edit)
+            self._cx.held.clear()  # it is about tasks that are gone
         return self.state == "edited"
 
 
