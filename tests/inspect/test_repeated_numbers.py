@@ -249,8 +249,7 @@ def test_tasks_that_use_the_same_values_of_others_are_set_aside(many):
     """The last loop is like the second one, but none reads what it stores."""
     ours = KernelCapture(Subject(summed, "summed"), ("cpu",), CONFIG)
     ours.compile()
-    compiled = ours.compiled("cpu", ours.spec_keys)
-    func = compiled.func
+    func = ours.compiled("cpu", ours.spec_keys).func
     tasks = func.tasks()
     assert func.repeats == {tasks[3]: tasks[0], tasks[7]: tasks[0]}
     assert func.renumbered == {tasks[4]: tasks[1], tasks[5]: tasks[2]}
@@ -310,8 +309,13 @@ def test_every_graph_and_every_readable_listing_is_made(both):
     for run in ours.runs:
         assert graphs.pass_graphs(ours, run)
     last = readable_ir(ours, ours.snapshots[-1])
-    assert sum("task repeats $" in line for line in last.lines) == 4
-    assert sum(" with " in line for line in last.lines if "task repeats $" in line) >= 2
+    found = [line.partition(" with ") for line in last.lines if "task repeats $" in line]
+    assert len(found) == 4
+    numbers = [text for _, _, text in found if text]
+    if both[0].name == "summed":
+        assert numbers == ["0.9 for 0.7", "3.4 for 2.3"]
+    else:
+        assert numbers == ["0.6 for 0.3, 0.1 for 0.7", "0.6 for 0.3, 0.1 for 0.7", "0.9 for 0.7"]
 
 
 def test_a_record_is_saved_and_read(tmp_path):
@@ -361,12 +365,20 @@ def shared(kernel, config=CONFIG):
     return func, numbers, len(found) - numbers
 
 
-@pytest.mark.parametrize("kernel", [scaled, looped], ids=name_of)
+@pytest.mark.parametrize("kernel", [scaled, looped, summed], ids=name_of)
 def test_where_passes_are_left_out_only_equal_tasks_are_repeats(kernel, many):
     recorder = recorder_module.Recorder()
     finished(kernel, (recorder, Without(["alg_simp"], ())))
     found = repeats_in(recorder.snapshots[-1])
     assert found and not any("{" in text for text in found)
+
+
+@pytest.mark.parametrize("kernel, least, found", [(summed, 1, 2), (summed, 2, 0), (scaled, 2, 3)])
+def test_a_single_task_with_other_numbers_is_listed_in_full(
+    kernel, least, found, many, monkeypatch
+):
+    monkeypatch.setattr(share_numbers, "_OTHERS", least)
+    assert shared(kernel)[1:] == (found, 2 if kernel is summed else 1)
 
 
 def test_a_number_has_its_own_text(many):
