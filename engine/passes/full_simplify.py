@@ -39,6 +39,8 @@ ROUND: Final = (
 )  # fmt: skip
 """The passes of a round that run at every stage."""
 
+_WITHOUT_FOLDING: Final = tuple([name for name in ROUND if name != "constant_fold"])
+
 MAX_ROUNDS: Final = 20
 """More than any kernel needs; a bound for rules that undo each other."""
 
@@ -57,7 +59,7 @@ def full_simplify(func: Func, cx: PassCx) -> bool:
         for name in ("die", "simplify", "die"):
             changed |= cx.run_pass(name, 1)
         return changed
-    names = tuple(name for name in ROUND if name != "constant_fold" or config.constant_folding)
+    names = ROUND if config.constant_folding else _WITHOUT_FOLDING
     with_cfg = False
     if func.stage in _TASK_STAGES and config.opt_level > 0:
         names = (*names, "per_task_cse")

@@ -188,8 +188,8 @@ class PassCx:
         self._of_tasks: dict[Any, Any] | None = None
         self._version = -1
         self._count = 0
-        # (pass, task) -> version and stage of the function when the pass had nothing to do.
-        self._idle: dict[tuple[str, int | None], tuple[int, str]] = {}
+        # Pass, or pass and number of a task -> version of the function when it had nothing to do.
+        self._idle: dict[str | tuple[str, int], int] = {}
         # An instrument has skipped a run of the pass that is running.
         self._refused = False
         self._keeps: tuple[str, ...] = ()
@@ -222,7 +222,7 @@ class PassCx:
 
     def was_idle(self, name: str) -> bool:
         """True if a pass on the whole has nothing to do before this run changes something."""
-        return self._idle.get((name, None)) == (self.func.version, self.func.stage)
+        return self._idle.get(name) == self.func.version
 
     @property
     def remarking(self) -> bool:
@@ -274,6 +274,8 @@ class PassCx:
 
     def ops(self) -> OpList:
         """The ops of ``func`` as a list, for a pass that changed nothing so far."""
+        if self._version == self.func.version and (found := self._cache.get("ops")) is not None:
+            return found  # as `analysis`, which passes call less often by far
         return self.analysis("ops", OpList)
 
     def numbered_tasks(self) -> dict[int, Op]:
@@ -309,11 +311,12 @@ class PassCx:
         With ``opt_level=0`` optional passes do not run at all, nor do those of ``skip_passes``.
         """
         func = self.func
-        idle = self._idle.get((name, None)) == (func.version, func.stage)
-        if idle and self._remarks is None and not (self._instruments or self.watched):
+        idle = self._idle.get(name) == func.version
+        instruments = self._instruments
+        if idle and not instruments:
             return False
-        if not (self._instruments or func.callees or self._needs(name)):
-            self._idle[name, None] = (func.version, func.stage)
+        if not (instruments or func.callees or self._needs(name)):
+            self._idle[name] = func.version
             return False
         info = registry.get(name)
         if info.optional and not self.runs(name):
@@ -335,7 +338,7 @@ class PassCx:
         finally:
             self.task = self.task_index = self._of_tasks = None
         if not (changed or self._refused):
-            self._idle[name, None] = (func.version, func.stage)
+            self._idle[name] = func.version
         return changed
 
     def _needs(self, name: str) -> bool:
@@ -347,17 +350,17 @@ class PassCx:
         return name not in CHECKS or registry.is_loaded(name) or CHECKS[name](self)
 
     def _run_bare(self, info: PassInfo) -> bool:
-        func = self.func
-        idle = (info.name, self.task_index)
-        state = (func.version, func.stage)
-        if self._idle.get(idle) == state and (
+        func, name, number = self.func, info.name, self.task_index
+        idle = name if number is None else (name, number)
+        known, version = self._idle, func.version
+        if known.get(idle) == version and (
             self._is_silent(info) or (self._remarks is None and not self.watched)
         ):
             return False
         self._keeps = info.keeps
         try:
             changed = info.fn(func, self)
-            if func.callees and not self.task_index:
+            if func.callees and not number:
                 changed |= self._run_callees(info)
         except QuadrantsCompilationError as error:
             self._locate(error, info)
@@ -367,13 +370,14 @@ class PassCx:
                 raise
             raise self._fault(error, info) from error
         if changed:
-            func.version += 1
-            for name in self._keeps:
-                key = (name, self.task_index if name == info.name else None)
-                if name == info.name or self._idle.get(key) == state:
-                    self._idle[key] = (func.version, func.stage)
+            func.version = version + 1
+            for kept in self._keeps:
+                if kept == name:
+                    known[idle] = version + 1
+                elif known.get(kept) == version:
+                    known[kept] = version + 1
         else:
-            self._idle[idle] = state
+            known[idle] = version
         return changed
 
     def _says_nothing(self, info: PassInfo) -> bool:

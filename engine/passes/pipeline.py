@@ -211,7 +211,6 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
         _to_blocks(cx, kind)
     if kind.is_cpu:
         _to_chunks(cx)
-    cx.run_pass("type_check")
 
     _simplify(cx, "before_lower_access")
     cx.stage("before_lower_access")
@@ -227,7 +226,6 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     _simplify(cx, "simplify_IV")
 
     cx.begin("final")
-    cx.run_pass("type_check")
     if kind.has_vector_atomics:
         # Needs offsets, of which the last index is a constant.
         cx.run_pass("vectorize_atomics")

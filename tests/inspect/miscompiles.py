@@ -193,10 +193,11 @@ def planted(pass_name, fault, when, make_random):
 
 @_at_one_of(_floats(C.GLOBAL_LOAD), WASTE)
 def loaded_again(func, op):
-    """Each use of a loaded value loads it again, where nothing is stored in between."""
+    """Each use of a loaded value loads it again, after a fence that orders nothing."""
+    fence = func.new_op(C.MEM_FENCE, void, (), "grid", op.loc, op.block, 0)
     again = func.new_op(C.GLOBAL_LOAD, op.type, op.args, op.attr, op.loc, op.block, 0)
     most = func.new_op(C.MAX, op.type, (op, again), None, op.loc, op.block, 0)
-    _after(op, again, most)
+    _after(op, fence, again, most)
     _used_instead(func, op, most, (most,))
 
 

@@ -74,9 +74,9 @@ def captured(kernel, backend="cpu"):
 
 
 TABLE = [
-    (energy, "computed_in_steps", "type_check", "final", "statements"),
-    (tone, "loaded_again", "type_check", "final", "loads"),
-    (springs, "loaded_again", "type_check", "final", "loads"),
+    (energy, "computed_in_steps", "loop_invariant_code_motion", "simplify_IV", "statements"),
+    (tone, "loaded_again", "simplify", "simplify_IV", "loads"),
+    (springs, "loaded_again", "die", "simplify_IV", "loads"),
     (springs, "computed_in_steps", "die", "simplify_III", "instructions"),
     (springs, "computed_in_steps", "alg_simp", "simplify_IV", "statements"),
     (energy, "computed_in_steps", "extract_constant", "simplify_II", "statements"),

@@ -325,8 +325,8 @@ def test_a_record_is_saved_and_read(tmp_path):
 
 
 @pytest.mark.parametrize("kernel, name", [
-    (scaled, "offload"), (scaled, "type_check"), (looped, "share_loops"), (looped, "offload"),
-    (looped, "merge_global_ptrs"), (looped, "type_check"), (summed, "offload"),
+    (scaled, "offload"), (scaled, "simplify"), (looped, "share_loops"), (looped, "offload"),
+    (looped, "merge_global_ptrs"), (looped, "simplify"), (summed, "offload"),
 ])  # fmt: skip
 def test_ir_is_edited_where_tasks_are_set_aside(many, kernel, name):
     ours = compiled(captured(kernel))

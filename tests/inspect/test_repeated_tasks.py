@@ -210,7 +210,7 @@ def test_a_record_is_saved_and_read(tmp_path):
     assert store.load(tmp_path / "one.qds") == record
 
 
-@pytest.mark.parametrize("name", ["offload", "detect_read_only", "type_check"])
+@pytest.mark.parametrize("name", ["offload", "detect_read_only", "simplify"])
 def test_ir_is_edited_where_tasks_are_set_aside(many, name):
     """An edit of a task is one of those that repeat it."""
     ours = compiled(captured())

@@ -30,7 +30,7 @@ CASES = [
     ("weigh", "swapped_operands", "binary_op_simplify", "simplify_II"),
     ("orbit", "wrong_operation", "die", "simplify_II"),
     ("orbit", "wrong_cse", "alg_simp", "simplify_IV"),
-    ("attract", "swapped_operands", "type_check", "final"),
+    ("attract", "swapped_operands", "loop_invariant_code_motion", "simplify_IV"),
     ("attract", "wrong_operation", "simplify", "simplify_I"),
     ("angles", "wrong_constant", "alg_simp", "simplify_II"),
     ("angles", "dropped_store", "die", "simplify_III"),

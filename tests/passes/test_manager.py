@@ -115,7 +115,7 @@ def test_what_an_instrument_sees():
     stages = list(dict.fromkeys(run.stage for run in log.runs))
     assert stages == [
         "lower", "simplify_I", "checks", "simplify_II", "offload", "simplify_III",
-        "offload_to_executable", "before_lower_access", "lower_access", "simplify_IV", "final",
+        "offload_to_executable", "before_lower_access", "lower_access", "simplify_IV",
     ]  # fmt: skip
     by_name = {run.name: run for run in log.runs}
     assert by_name["offload"].task is None
@@ -444,18 +444,17 @@ def test_what_holds_for_all_tasks_is_made_once_for_a_pass(bad_pass):
 
 
 def test_the_list_of_ops_is_that_of_the_function_at_every_pass(monkeypatch):
-    analysis = passes.PassCx.analysis
+    ops = passes.PassCx.ops
 
-    def checked(self, key, make):
-        found = analysis(self, key, make)
-        if key == "ops":
-            assert found.ops == walk(self.func.body)
-            assert list(found.codes) == [op.code for op in found.ops]
-            seen.append(self.phase)
+    def checked(self):
+        found = ops(self)
+        assert found.ops == walk(self.func.body)
+        assert list(found.codes) == [op.code for op in found.ops]
+        seen.append(self.phase)
         return found
 
     seen = []
-    monkeypatch.setattr(passes.PassCx, "analysis", checked)
+    monkeypatch.setattr(passes.PassCx, "ops", checked)
     for kind in PipelineKind:
         passes.run(kernel(), CompileConfig(), kind)
     assert {"lower", "simplify_I", "simplify_IV"} <= set(seen)
