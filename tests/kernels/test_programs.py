@@ -71,6 +71,7 @@ def test_numbers_of_numpy_in_vectors():
 @qd.kernel
 def cholesky(a: qd.types.matrix(7, 7, qd.f32)) -> qd.types.matrix(7, 7, qd.f32):
     low = qd.Matrix.zero(qd.f32, 7, 7)
+    qd.loop_config(serialize=True)  # each column needs those before it
     for j in range(7):
         for i in range(j, 7):
             s = a[i, j]
