@@ -35,10 +35,9 @@ from ..analysis.effects import ATOMIC, FENCE, INIT, LOAD, STORE
 from ..analysis.uses import use_counts
 from ..ir import Block, Func, Op, drop, normalize, replace_uses
 from ..ir import codes as C
-from ..ir.semantics import same_const
-from ..types import DataType, PointerType
+from ..types import DataType
 from .manager import PassCx
-from .needs import has_locals, may_forward
+from .needs import has_locals, may_forward, may_forward_locals, same_value
 from .registry import register
 
 _FORWARDED = "forwarded from the store"
@@ -65,8 +64,11 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     def memory() -> MemoryLocations:
         return shown[0].memory if shown else cx.analysis("memory", MemoryLocations)
 
+    def later() -> frozenset[int]:
+        return cx.for_tasks(LaterLoads).of(task)
+
     scope = cx.scope()
-    if has_locals(scope) if locals_only else may_forward(scope, memory):
+    if may_forward_locals(scope) if locals_only else may_forward(scope, memory, later):
         graph = shown[0].graph if shown else build_cfg(func, task, number)
         known = shown and not locals_only
         flow = shown[0] if known else Flow(graph, memory(), locals_only)
@@ -155,7 +157,7 @@ class _Optimizer:
                     value = self.reaching(node, location, op)
                 if kind == STORE:
                     stored = self.resolve(op.args[1])
-                    if value is not None and _same(value, stored):
+                    if value is not None and same_value(value, stored):
                         self.dead.add(op)
                         self.cx.rewrote(op, None, "the address holds this value already")
                     else:
@@ -190,7 +192,7 @@ class _Optimizer:
             given = op if op.code == C.ALLOCA else self.resolve(op.args[1])
             if value is None:
                 value = given
-            elif not _same(value, given):
+            elif not same_value(value, given):
                 return None
         if value is None:
             return None
@@ -270,19 +272,3 @@ class _Optimizer:
         if self._counts is None:
             self._counts = use_counts(self.scope)
         return op in self._counts
-
-
-def _constant(op: Op) -> float | int | None:
-    """The constant that a value is, None if it is not one."""
-    if op.code == C.ALLOCA:
-        t = op.type.elem if isinstance(op.type, PointerType) else op.type
-        return 0.0 if t.is_real else 0
-    return op.attr if op.code == C.CONST else None
-
-
-def _same(a: Op, b: Op) -> bool:
-    """True if two values of one location are the same."""
-    if a is b:
-        return True
-    x, y = _constant(a), _constant(b)
-    return x is not None and y is not None and same_const(x, y)

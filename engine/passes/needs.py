@@ -6,7 +6,7 @@ process would load.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Final
 
 from ..analysis.alias import Location, MemoryLocations
@@ -15,7 +15,8 @@ from ..analysis.loops import chunk_loop
 from ..analysis.uses import OpList, code_mask
 from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
-from ..types import ElementLayout, i32
+from ..ir.semantics import same_const
+from ..types import ElementLayout, PointerType, i32
 from .first_look import may_cut, may_simplify
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHECKS", "NEEDS", "SHORTEST", "clamps_of", "has_locals", "is_blocked", "may_forward",
-    "tileable_loop",
+    "may_forward_locals", "same_value", "tileable_loop",
 ]  # fmt: skip
 
 _ATOMICS: Final = bytes([code for code in range(C.COUNT) if C.ATOMIC[code]])
@@ -58,29 +59,46 @@ def has_locals(where: Func | Block) -> bool:
     return C.ALLOCA in OpList(where).codes
 
 
-_TOUCHING: Final = code_mask(kind and kind != FENCE for kind in KIND)
+_TOUCHING: Final = code_mask(kind and kind not in (FENCE, INIT) for kind in KIND)
+_LEAVING: Final = code_mask(
+    (C.END[code] and code != C.BOUNDS) or code in (C.BREAK, C.CONTINUE) for code in range(C.COUNT)
+)
+_FENCES: Final = code_mask(C.FENCE)
+_FEW: Final = 16
+_SKIPPED: Final = frozenset({C.IF, C.RANGE_FOR})
+_REPEATED: Final = frozenset({C.RANGE_FOR, C.WHILE})
 
 
-def may_forward(scope: Block, memory: Callable[[], MemoryLocations]) -> bool:
-    """True if there are locals, global temporaries, or elements that several ops touch. memory:
-    called where addresses have to be compared.
+def may_forward(
+    scope: Block, memory: Callable[[], MemoryLocations], later: Callable[[], Container[int]]
+) -> bool:
+    """False if nothing can be forwarded, and no store is dead: known without a graph.
 
-    In a task without any there is nothing to optimise; this check costs a fraction of the time of
-    its graph.
+    So it is if several ops touch no element and no global temporary, and each variable is one that
+    `_is_settled` knows. memory: called where addresses have to be compared. later: called where
+    global temporaries are set; the offsets of those that are read after the task.
     """
+    ops = OpList(scope)
+    variables: dict[Op, list[Op]] = {}
+    others: list[Op] = []
+    for op in ops.of(_TOUCHING):
+        ptr = op.args[0]
+        if ptr.code == C.ALLOCA:
+            variables.setdefault(ptr, []).append(op)
+        else:
+            others.append(op)
     # What loads an element and then stores another value to it forwards nothing, also not around a
     # loop: before the first iteration the element holds something else.
     seen: dict[Location | Op, Op | None] = {}  # a load that only a store may follow
-    ops = list(OpList(scope).of(_TOUCHING))
-    locations = None if _one_of_each_array(ops) else memory()
-    for op in ops:
+    locations = None if _one_of_each_array(others) else memory()
+    for op in others:
         kind = KIND[op.code]
-        if kind == INIT:
-            return True
         location = ptr = op.args[0]
         if locations is not None:
             location = locations.location(ptr)
-            if location.own or location.kind != "array":
+            if location.own:
+                return True
+            if location.kind != "array" and kind != LOAD and location.ptr.attr not in later():
                 return True
         if location not in seen:
             seen[location] = op if kind == LOAD else None
@@ -89,7 +107,113 @@ def may_forward(scope: Block, memory: Callable[[], MemoryLocations]) -> bool:
         if kind != STORE or load is None or op.args[1] is load:
             return True
         seen[location] = None
-    return False
+    return bool(variables) and _may_change(ops, variables)
+
+
+def may_forward_locals(scope: Block) -> bool:
+    """`may_forward` where variables alone matter."""
+    ops = OpList(scope)
+    variables: dict[Op, list[Op]] = {}
+    for op in ops.of(_TOUCHING):
+        if op.args[0].code == C.ALLOCA:
+            variables.setdefault(op.args[0], []).append(op)
+    return bool(variables) and _may_change(ops, variables)
+
+
+def _may_change(ops: OpList, variables: dict[Op, list[Op]]) -> bool:
+    """False if the variables are settled, and no jump makes other ways through the loops."""
+    if 1 in ops.codes.translate(_LEAVING):
+        return True
+    if any(a in variables for fence in ops.of(_FENCES) for a in fence.args):
+        return True
+    return not all(_is_settled(variable, found) for variable, found in variables.items())
+
+
+def _is_settled(variable: Op, found: list[Op]) -> bool:
+    """True if ``found``, all that touches a variable, in program order, has to stay as it is.
+
+    That is known of few ops: one store in a branch or loop, such as that of a sum, at most one more
+    before it, next to the variable, and loads that both reach: what a variable holds at first is a
+    value, too. ::
+
+        <*f32> $1 = alloca             <*f32> $1 = alloca
+        $2 : local_store $1, $0        $3 : if $9 then {
+        $3 : range_for $8 {              $4 : local_store $1, $0
+          <f32> $4 = local_load $1     }
+          <f32> $5 = add $4, $7        <f32> $5 = local_load $1
+          $6 : local_store $1, $5
+        }
+        <f32> $9 = local_load $1
+    """
+    home = variable.block
+    stores = [op for op in found if op.code == C.LOCAL_STORE]
+    loads = [op for op in found if op.code == C.LOCAL_LOAD]
+    if not 1 <= len(stores) <= 2 or not 1 <= len(loads) == len(found) - len(stores) < _FEW:
+        return False
+    store, first = stores[-1], variable
+    if len(stores) == 2:
+        first = stores[0].args[1]
+        if found[0] is not stores[0] or stores[0].block is not home or same_value(first, variable):
+            return False
+    value, place = store.args[1], found.index(store)
+    around = _blocks_up_to(store.block, home)
+    if len(around) < 2 or same_value(first, value) or value in loads:
+        return False
+    codes = [block.owner.code for block in around[:-1] if block.owner is not None]
+    read_first = first is variable  # something may load what was stored first
+    seen: set[Block | None] = set()
+    for load in loads:
+        under, block = None, load.block
+        while block is not None and block not in around:
+            under, block = block.owner, None if block.owner is None else block.owner.block
+        if block is None or load.block in seen:
+            return False
+        seen.add(load.block)
+        common = around.index(block)
+        if found.index(load) < place:
+            # In the first iteration it loads what was there before, later what the store left.
+            if _REPEATED.isdisjoint(codes[common:]):
+                return False
+            read_first = True
+        elif not common or around[common - 1].owner is under:
+            return False
+        elif _SKIPPED.isdisjoint(codes[:common]):
+            # All that leaves the loops has stored; the load may not have the value itself.
+            if value.block not in around[:common]:
+                return False
+        else:
+            read_first = True
+    return read_first
+
+
+def _blocks_up_to(block: Block | None, last: Block | None) -> list[Block]:
+    """``block`` and those around it up to ``last``; none where not only ifs and loops are there."""
+    found: list[Block] = []
+    while block is not None:
+        found.append(block)
+        if block is last:
+            return found
+        owner = block.owner
+        if owner is None or owner.code not in (C.IF, C.RANGE_FOR, C.WHILE):
+            break
+        block = owner.block
+    return []
+
+
+def same_value(a: Op, b: Op) -> bool:
+    """True if two values of a variable are the same; an alloca is the 0 that it holds at first."""
+    if a is b:
+        return True
+    x, y = _constant(a), _constant(b)
+    return x is not None and y is not None and same_const(x, y)
+
+
+def _constant(op: Op) -> float | int | None:
+    """The constant that a value is, None if it is not one."""
+    if op.code == C.ALLOCA:
+        t = op.type.elem if isinstance(op.type, PointerType) else op.type
+        return 0.0 if t.is_real else 0
+    return op.attr if op.code == C.CONST else None
 
 
 def _one_of_each_array(ops: list[Op]) -> bool:
@@ -142,11 +266,12 @@ def tileable_loop(task: Op | None) -> Op | None:
 
 def _may_forward(cx: PassCx) -> bool:
     func = cx.func
+    scopes = [task.regions[1] for task in func.tasks()]
     if func.stage == "accesses":
-        return has_locals(func)
+        return any(map(may_forward_locals, scopes))
     return any(
-        may_forward(task.regions[1], lambda: cx.analysis("memory", MemoryLocations))
-        for task in func.tasks()
+        may_forward(scope, lambda: cx.analysis("memory", MemoryLocations), tuple)
+        for scope in scopes
     )
 
 
