@@ -80,33 +80,38 @@ def may_forward(
     """
     ops = OpList(scope)
     variables: dict[Op, list[Op]] = {}
-    others: list[Op] = []
+    touched: list[tuple[Location | Op | int, Op]] = []
+    elements: list[Op] = []
     for op in ops.of(_TOUCHING):
         ptr = op.args[0]
         if ptr.code == C.ALLOCA:
             variables.setdefault(ptr, []).append(op)
+        elif ptr.code == C.GLOBAL_TMP:
+            if KIND[op.code] != LOAD and ptr.attr not in later():
+                return True
+            touched.append((ptr.attr, op))
         else:
-            others.append(op)
-    # What loads an element and then stores another value to it forwards nothing, also not around a
-    # loop: before the first iteration the element holds something else.
-    seen: dict[Location | Op, Op | None] = {}  # a load that only a store may follow
-    locations = None if _one_of_each_array(others) else memory()
-    for op in others:
-        kind = KIND[op.code]
+            elements.append(op)
+    locations = None if _one_of_each_array(elements) else memory()
+    for op in elements:
         location = ptr = op.args[0]
         if locations is not None:
             location = locations.location(ptr)
             if location.own:
                 return True
-            if location.kind != "array" and kind != LOAD and location.ptr.attr not in later():
-                return True
-        if location not in seen:
-            seen[location] = op if kind == LOAD else None
+        touched.append((location, op))
+    # What loads an element and then stores another value to it forwards nothing, also not around a
+    # loop: before the first iteration the element holds something else.
+    seen: dict[Location | Op | int, Op | None] = {}  # a load that only a store may follow
+    for place, op in touched:
+        kind = KIND[op.code]
+        if place not in seen:
+            seen[place] = op if kind == LOAD else None
             continue
-        load = seen[location]
+        load = seen[place]
         if kind != STORE or load is None or op.args[1] is load:
             return True
-        seen[location] = None
+        seen[place] = None
     return bool(variables) and _may_change(ops, variables)
 
 
