@@ -38,6 +38,11 @@ def pytest_addoption(parser):
         help="QD_TIERED of all tests that choose no tiers themselves; mixed: full code alone in "
         "three quarters of them, as few of their kernels are launched often enough to get it",
     )  # fmt: skip
+    parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="every case of the tests marked sampled(n); else half of them, most in slow runs",
+    )
 
 
 _cache_root = ""
@@ -92,8 +97,9 @@ def _skip_without_extras(items):
             item.add_marker(pytest.mark.skip(reason=f"not installed: {', '.join(missing)}"))
 
 
-def pytest_collection_modifyitems(items):
-    """Of the cases of a test marked ``sampled(n)`` one in n, and at least one, is not slow.
+def pytest_collection_modifyitems(config, items):
+    """Of the cases of a test marked ``sampled(n)`` one in n, and at least one, is not slow; others
+    up to a half are slow, and ``--thorough`` adds the rest.
 
     A digest of the name chooses, so that no parameter is left out throughout. The variants that run
     elsewhere count by themselves.
@@ -104,11 +110,16 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("sampled") is not None:
             elsewhere = any(map(item.get_closest_marker, ("cuda", "opencl")))
             cases[item.nodeid.partition("[")[0], elsewhere].append(item)
+    rest = set()
     for found in cases.values():
         one_in = found[0].get_closest_marker("sampled").args[0]
         found.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
         for item in found[math.ceil(len(found) / one_in) :]:
             item.add_marker("slow")
+        rest.update(found[math.ceil(len(found) / min(one_in, 2)) :])
+    if rest and not config.getoption("--thorough"):
+        config.hook.pytest_deselected(items=[item for item in items if item in rest])
+        items[:] = [item for item in items if item not in rest]
 
 
 @pytest.hookimpl(trylast=True)

@@ -213,6 +213,7 @@ def results(kernel):
     return [a.to_numpy() for a in (x, y, n)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(not background.available(), reason="no helper process here")
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("operations", [None, 0, 10, 2000])

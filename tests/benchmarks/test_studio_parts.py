@@ -25,6 +25,6 @@ def test_a_save_of_10_000_statements():
 @pytest.mark.slow
 @pytest.mark.parametrize(("tab", "readable"), [("passes", False), ("passes", True), ("code", True)])
 def test_a_key_with_100_000_lines(tab, readable):
-    times = sorted(studio_parts.key_to_paint(keys=36, readable=readable, tab=tab))
+    times = sorted(studio_parts.key_to_paint(keys=20, readable=readable, tab=tab))
     assert studio_parts.percentile(times, 0.5) < 60, times  # 13 ms
     assert studio_parts.percentile(times, 0.94) < 250, times  # 28 to 47 ms; the limit is 50

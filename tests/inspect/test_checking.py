@@ -356,8 +356,8 @@ def test_faults_of_all_families_are_found_and_their_siblings_have_none(tmp_path)
     [
         (checked_random.RANDOM, 0, 16),
         (checked_features.FEATURES, 0, 16),
-        pytest.param(checked_random.RANDOM, 100, 100, marks=pytest.mark.slow),
-        pytest.param(checked_features.FEATURES, 100, 100, marks=pytest.mark.slow),
+        pytest.param(checked_random.RANDOM, 100, 40, marks=pytest.mark.slow),
+        pytest.param(checked_features.FEATURES, 100, 40, marks=pytest.mark.slow),
     ],
 )
 def test_no_launch_contradicts_a_proof(kind, first, count, tmp_path):

@@ -42,10 +42,9 @@ def test_the_origin_of_seeded_cases(start, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fast", [False, True], ids=["exact", "fast"])
 @pytest.mark.parametrize("start", range(0, 108, 18))
-def test_the_origin_of_all_seeded_cases(start, fast, tmp_path):
-    started(fast_math=fast)
+def test_the_origin_of_all_seeded_cases(start, tmp_path):
+    started(fast_math=start % 36 > 0)
     for seed in range(start, start + 18):
         wrong = fault(qd, case(seed), tmp_path)
         assert not wrong, f"{case(seed).label}: {wrong}"

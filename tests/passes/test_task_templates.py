@@ -232,6 +232,7 @@ def without_equal(func):
     return func
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("fast_math", [False, True])
 def test_the_ir_is_that_of_tasks_that_are_all_prepared(kernel, fast_math, found, monkeypatch):
@@ -293,6 +294,7 @@ def test_random_tasks(first, found, monkeypatch):
     assert sum(templates for templates, _, _ in found) >= 5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "kernel", [simple, nested, meeting, stored, special, unread, handed_on, fields]
 )

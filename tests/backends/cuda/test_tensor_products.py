@@ -90,6 +90,7 @@ def assert_close(found, wanted):
 KERNELS = [rows, transposed, halves, later]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
 @pytest.mark.parametrize(
     ("stages", "m", "depth", "n"),
@@ -144,6 +145,7 @@ def test_small_blocks_have_no_fragments():
     assert any("allows blocks of 64 threads" in remark.text for _, remark in remarks.found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
 @pytest.mark.parametrize(
     ("m", "depth", "n"), [(268, 200, 128), (131, 41, 70), (68, 130, 68), (66, 0, 67), (63, 40, 64)]

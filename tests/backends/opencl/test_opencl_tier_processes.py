@@ -61,6 +61,7 @@ def entries():
     ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tiered", ["auto", "off"])
 @pytest.mark.parametrize(
     "more", ["", "begun()", "qd.reset()", "begun(); qd.reset()"],
