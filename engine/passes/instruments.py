@@ -41,17 +41,22 @@ class Timer(Instrument):
 class VerifyEach(Instrument):
     """Raises IRVerificationError, naming the pass, when a pass leaves IR that breaks a rule."""
 
-    def begin(self, func: Func, cx: PassCx) -> None:
-        from ..ir import check
+    def __init__(self) -> None:
+        self._stage = ""
 
-        check(func, "frontend")
+    def begin(self, func: Func, cx: PassCx) -> None:
+        self._check(func, "frontend")
 
     def after(self, run: Run, func: Func) -> None:
+        # A pass may set the stage, and with it the rules, without changing anything else.
+        if run.changed or func.stage != self._stage:
+            self._check(func, str(run))
+
+    def _check(self, func: Func, name: str) -> None:
         from ..ir import check
 
-        # A pass may set the stage, and with it the rules, without changing anything else.
-        if not run.skipped:
-            check(func, str(run))
+        check(func, name)
+        self._stage = func.stage
 
 
 class SkipPasses(Instrument):
