@@ -11,8 +11,10 @@ import ast
 import builtins
 import inspect
 import typing
+from collections import deque
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, cast
+from weakref import ref
 
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, SourceSpan
@@ -186,6 +188,10 @@ class _Decl:
         return getattr(builtins, node.id)
 
 
+DECLARED: Final[deque[ref[KernelDecl | FuncDecl]]] = deque(maxlen=64)
+"""The last declarations, of which `Trees.parse_next` parses those that were not used yet."""
+
+
 class GraphOptions(NamedTuple):
     """The options of a kernel's decorator about graphs.
 
@@ -222,6 +228,7 @@ class KernelDecl(_Decl):
         self.autodiff: Final[Mode] = autodiff
         self.options: Final = options
         self.issued: Final[set[Any]] = set()
+        DECLARED.append(ref(self))
 
     def in_mode(self, mode: Mode) -> KernelDecl:
         """The same kernel, differentiated. The gradient of a kernel returns nothing.
@@ -254,6 +261,7 @@ class FuncDecl(_Decl):
         self.requires_top_level: Final = requires_top_level
         self.real: Final = real
         self.plain: Final = plain
+        DECLARED.append(ref(self))
 
 
 def _span(src: FunctionSource, param: str = "", returns: bool = False) -> SourceSpan:

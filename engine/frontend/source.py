@@ -192,6 +192,11 @@ class FunctionSource:
             self._tree = self._parse()
         return self._tree
 
+    @property
+    def is_parsed(self) -> bool:
+        """True if the tree has been made."""
+        return self._tree is not None
+
     def forget_tree(self) -> None:
         """Free the tree; see `trees`."""
         self._tree, self.locs = None, {}

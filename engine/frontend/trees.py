@@ -8,14 +8,20 @@ another kernel uses is parsed again, in a third of a millisecond.
 The functions used last keep their trees, up to `_KEPT` lines of source in all: a kernel that is
 called with arguments of other types right after its first call is not parsed again, and what is
 kept is a fiftieth of what the collector has to visit in such programs.
+
+Functions that were declared and not used yet can be parsed while the program waits (see
+`runtime.preload`), as long as there is room: parsing is a twentieth of the first call of a kernel.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
+
+from .signature import DECLARED
 
 if TYPE_CHECKING:
     from .signature import FuncDecl, KernelDecl
@@ -71,6 +77,20 @@ class Trees:
                 before = self._decls.pop(decl, 0)
                 self._decls[decl] = lines = decl.end_line - decl.line + 1
                 self._most += lines - before
+
+    def parse_next(self) -> bool:
+        """Parse one of `DECLARED`; False if none is left, or there is no room.
+
+        Call it while no kernel is built: a build needs the same tree from its start to its end.
+        """
+        while DECLARED and self._most < _KEPT // 2:
+            decl = DECLARED.popleft()()
+            if decl is not None and not decl.src.is_parsed:
+                with self, suppress(Exception):  # a call of the kernel raises it again
+                    if self.keeps(decl) and decl.src.tree:
+                        self.used([decl])
+                return True
+        return False
 
 
 trees: Final = Trees()

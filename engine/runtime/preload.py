@@ -13,9 +13,10 @@ while it is taken down.
 `modules` imports the engine's own part of a compile. It and `start` import in the thread that
 calls, which needs the modules at once.
 
-After the first compile another thread imports modules that more kernels and launches need, in
-moments in which no one wants Python's lock and nothing is compiled: half of the first call of many
-a kernel would be imports. A program that is never idle has none of it. Two threads that import can
+After the first compile another thread imports modules that more kernels and launches need, and
+then parses functions that were declared, in moments in which no one wants Python's lock and nothing
+is compiled: half of the first call of many a kernel would be imports, and a twentieth parsing. A
+program that is never idle has none of it. Two threads that import can
 deadlock if modules import each other, or a package its own modules: those of `OTHERS` do not.
 """
 
@@ -25,7 +26,7 @@ import atexit
 import importlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -154,16 +155,29 @@ def _import_others() -> None:
 
 
 def _import_in_turn() -> None:
-    """Import `OTHERS` one by one, while no one wants Python's lock."""
-    engine = __name__.rpartition(".runtime.")[0]
+    """Import `OTHERS` one by one, and parse functions, while no one wants Python's lock."""
     pause = _FIRST_PAUSE
-    for name in OTHERS:
-        act = partial(importlib.import_module, f"{engine}.{name}")
+    for act in _acts():
         while not _idle(pause) or not collector_pause.between(act):
             pause *= 2
             if _stop.is_set() or pause > _LAST_PAUSE:
                 return
         pause = _PAUSE
+
+
+def _acts() -> Iterator[Callable[[], object]]:
+    engine = __name__.rpartition(".runtime.")[0]
+    for name in OTHERS:
+        yield partial(importlib.import_module, f"{engine}.{name}")
+    from ..frontend.trees import trees
+
+    left = [True]
+
+    def parse() -> None:
+        left[0] = trees.parse_next()
+
+    while left[0]:
+        yield parse
 
 
 def _idle(pause: float) -> bool:

@@ -1,4 +1,5 @@
-"""The modules that a thread imports after the first compile, for the kernels that follow."""
+"""The modules that a thread imports after the first compile, and what it parses, for the kernels
+that follow."""
 
 import ast
 import json
@@ -49,6 +50,29 @@ def test_a_program_that_waits_has_the_modules_of_other_kernels(tmp_path):
     after = f"{JOIN}json.dump(sorted(sys.modules), sys.stdout)"
     loaded = set(ran(tmp_path, PATIENT, after))
     assert {f"qd_studio.engine.{name}" for name in preload.OTHERS} <= loaded
+
+
+DECLARED = """
+from qd_studio.engine.frontend import trees
+
+
+@qd.func
+def twice(x):
+    return x * 2
+
+
+@qd.kernel
+def never_called(x: qd.types.ndarray()):
+    for i in x:
+        x[i] = twice(x[i])
+"""
+
+
+@pytest.mark.parametrize(("room", "parsed"), [("", True), ("trees._KEPT = 8", False)])
+def test_a_program_that_waits_has_parsed_what_it_may_call(room, parsed, tmp_path):
+    sources = "[one.decl.src.is_parsed for one in (never_called, twice)]"
+    found = ran(tmp_path, f"{PATIENT}{DECLARED}\n{room}", f"{JOIN}json.dump({sources}, sys.stdout)")
+    assert found == [parsed, parsed]
 
 
 def test_a_thread_that_never_gives_the_lock_back_is_left_alone(tmp_path):
