@@ -23,6 +23,7 @@ deadlock if modules import each other, or a package its own modules: those of `O
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import sys
 import threading
@@ -178,6 +179,8 @@ def _acts() -> Iterator[Callable[[], object]]:
 
     while left[0]:
         yield parse
+    if gc.isenabled():
+        yield partial(gc.collect, 1)  # or the next call would look through what is new
 
 
 def _idle(pause: float) -> bool:

@@ -12,7 +12,7 @@ from qd_studio.engine.runtime import preload
 from qd_studio.engine.runtime.compile import collector_pause
 
 PROGRAM = """
-import json, sys, threading, time
+import gc, json, sys, threading, time
 import numpy as np
 from qd_studio import engine as qd
 from qd_studio.engine.runtime import preload
@@ -70,9 +70,9 @@ def never_called(x: qd.types.ndarray()):
 
 @pytest.mark.parametrize(("room", "parsed"), [("", True), ("trees._KEPT = 8", False)])
 def test_a_program_that_waits_has_parsed_what_it_may_call(room, parsed, tmp_path):
-    sources = "[one.decl.src.is_parsed for one in (never_called, twice)]"
+    sources = "[*[one.decl.src.is_parsed for one in (never_called, twice)], gc.get_count()[1]]"
     found = ran(tmp_path, f"{PATIENT}{DECLARED}\n{room}", f"{JOIN}json.dump({sources}, sys.stdout)")
-    assert found == [parsed, parsed]
+    assert found == [parsed, parsed, 0]  # what is new is known to the collector
 
 
 def test_a_thread_that_never_gives_the_lock_back_is_left_alone(tmp_path):
