@@ -10,9 +10,10 @@ import inspect
 import sys
 import types as python_types
 import typing
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final, Literal, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ..config import CompileConfig
 from ..frozen import is_dataclass
@@ -36,8 +37,8 @@ from ..types import (
 )
 
 __all__ = [
-    "NO_DEFAULT", "Kind", "ParamDecl", "element_text", "evaluated", "members_of", "read",
-    "resolve_type", "scalar_type", "text_of",
+    "DECLARED", "NO_DEFAULT", "Kind", "ParamDecl", "element_text", "evaluated", "members_of",
+    "read", "resolve_type", "scalar_type", "text_of",
 ]  # fmt: skip
 
 Kind = Literal[
@@ -45,6 +46,9 @@ Kind = Literal[
     "ref", "unusable",
 ]  # fmt: skip
 NO_DEFAULT: Final = inspect.Parameter.empty
+
+DECLARED: Final[deque[ref[Any]]] = deque(maxlen=64)
+"""The last declarations of kernels and functions; `Trees.parse_next` parses those not used yet."""
 
 
 def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:

@@ -11,10 +11,9 @@ import ast
 import builtins
 import inspect
 import typing
-from collections import deque
+import weakref
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, cast
-from weakref import ref
 
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, SourceSpan
@@ -22,6 +21,7 @@ from ..named_tuple import NamedTuple
 from ..signals import of_signal_handler
 from ..types import CompoundType, DataType, flat_names
 from .declared import (
+    DECLARED,
     NO_DEFAULT,
     ParamDecl,
     evaluated,
@@ -30,23 +30,16 @@ from .declared import (
     resolve_type,
     scalar_type,
     text_of,
-)
+)  # fmt: skip
 from .source import FunctionSource, LambdaSource, nodes_of, root_name, stored_places
 
 if TYPE_CHECKING:
     from .indexing import Indexing
 
 __all__ = [
-    "NO_DEFAULT",
-    "FuncDecl",
-    "GraphOptions",
-    "KernelDecl",
-    "Mode",
-    "ParamDecl",
-    "parse_func",
-    "parse_kernel",
-    "scalar_type",
-]
+    "NO_DEFAULT", "FuncDecl", "GraphOptions", "KernelDecl", "Mode", "ParamDecl", "parse_func",
+    "parse_kernel", "scalar_type",
+]  # fmt: skip
 
 Mode = Literal["none", "reverse", "forward", "validation"]
 """The code to make from a kernel: see `Func.autodiff`."""
@@ -88,6 +81,7 @@ class _Decl:
         self.indexing: Indexing | None = None
         self.digest = ""
         """Of its source and declaration, when a cache has made it; see `runtime.fastcache`."""
+        DECLARED.append(weakref.ref(self))
 
     @property
     def is_method(self) -> bool:
@@ -188,10 +182,6 @@ class _Decl:
         return getattr(builtins, node.id)
 
 
-DECLARED: Final[deque[ref[KernelDecl | FuncDecl]]] = deque(maxlen=64)
-"""The last declarations, of which `Trees.parse_next` parses those that were not used yet."""
-
-
 class GraphOptions(NamedTuple):
     """The options of a kernel's decorator about graphs.
 
@@ -228,7 +218,6 @@ class KernelDecl(_Decl):
         self.autodiff: Final[Mode] = autodiff
         self.options: Final = options
         self.issued: Final[set[Any]] = set()
-        DECLARED.append(ref(self))
 
     def in_mode(self, mode: Mode) -> KernelDecl:
         """The same kernel, differentiated. The gradient of a kernel returns nothing.
@@ -261,7 +250,6 @@ class FuncDecl(_Decl):
         self.requires_top_level: Final = requires_top_level
         self.real: Final = real
         self.plain: Final = plain
-        DECLARED.append(ref(self))
 
 
 def _span(src: FunctionSource, param: str = "", returns: bool = False) -> SourceSpan:

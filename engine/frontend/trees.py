@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from .signature import DECLARED
+from .declared import DECLARED
 
 if TYPE_CHECKING:
     from .signature import FuncDecl, KernelDecl
