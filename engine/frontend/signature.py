@@ -30,7 +30,7 @@ from .declared import (
     resolve_type,
     scalar_type,
     text_of,
-)  # fmt: skip
+)
 from .source import FunctionSource, LambdaSource, nodes_of, root_name, stored_places
 
 if TYPE_CHECKING:
