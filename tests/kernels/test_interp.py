@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from qd_studio import engine as qd
 from qd_studio.engine import ir
 from qd_studio.engine.backends import interp
 from qd_studio.engine.backends.interp.backend import BACKEND
@@ -303,3 +304,29 @@ def test_as_a_backend():
     x = np.zeros(6, np.int32)
     assert BACKEND.load(artifact).launch([x, 3], 7) == (0.0, 7)
     assert x.tolist() == [0, 1, 2, 0, 0, 0]
+
+
+@qd.func
+def all_functions(a: qd.template()):
+    return (
+        qd.sin(a) + qd.cos(a) + qd.tan(a) + qd.asin(a) + qd.acos(a) + qd.exp(a) + qd.log(a)
+        + qd.tanh(a) + qd.atan2(a, a) + a**a
+    )  # fmt: skip
+
+
+@qd.kernel
+def sums(x: qd.types.ndarray(qd.f32, 1), y: qd.types.ndarray(qd.f16, 1)):
+    for i in x:
+        a, b = qd.cast(x[i], qd.f16), qd.cast(x[i], qd.f64)
+        t = qd.cast(all_functions(a), qd.f64) + qd.cast(all_functions(x[i]), qd.f64)
+        y[i] = qd.cast(t + all_functions(b), qd.f16)
+
+
+def test_no_function_has_the_name_of_a_type():
+    """Where a loop is run over arrays, the text names their types: f16, f32, f64."""
+    qd.init(arch=qd.interp)
+    x, y = np.linspace(0.1, 0.9, 3000, dtype=np.float32), np.zeros(3000, np.float16)
+    sums(x, y)
+    functions = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.exp, np.log, np.tanh
+    one = sum(f(np.float64(x)) for f in functions) + np.pi / 4 + np.float64(x) ** x
+    np.testing.assert_allclose(y, 3 * one, rtol=1e-2)

@@ -124,10 +124,10 @@ class Emitter:
         self.ops.append(self.op)
 
     def function(self, fn: Callable[..., Any]) -> str:
-        """A name for ``fn`` in the source."""
+        """A name for ``fn`` in the source; names such as f16 are those of types."""
         name = self.functions.get(fn)
         if name is None:
-            name = self.functions[fn] = f"f{len(self.functions)}"
+            name = self.functions[fn] = f"fn{len(self.functions)}"
             self.names[name] = fn
         return name
 

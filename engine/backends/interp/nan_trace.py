@@ -2,7 +2,7 @@
 
 ::
 
-    <f32> $6 = sqrt $5       v6 = f0(v5)
+    <f32> $6 = sqrt $5       v6 = fn0(v5)
                              o6 = None if v6 - v6 == 0 else cx_bad(op6, v6, (v5,), (o5,), (i2_0,))
     $9 : global_store $8, $6 m1[p8] = v6
                              cx_put('m1', p8, o6, op9)
