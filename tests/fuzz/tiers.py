@@ -1,7 +1,7 @@
 """Launches of first-tier code: to the end, and interrupted at some point with full code after it;
 on OpenCL, where no launch is interrupted, one of each.
 
-Without ``fast_math`` both must leave the same bits. The number of operations after which a launch
+Without ``fast_math`` both must leave the same bits, on one thread. The number of operations after which a launch
 is interrupted follows from the text of the kernel.
 """
 
