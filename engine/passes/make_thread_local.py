@@ -44,7 +44,12 @@ update::
 Any number of blocks is right: a backend starts as many as the device holds at once, and assigns the
 iterations of the shared loop to the threads. Values are added in pairs, so that a sum of floats has
 the error of a tree. Its order depends on the grid and on the block that comes first: results differ
-in the last bits from launch to launch, as those of atomics do.
+in the last bits from launch to launch, as those of atomics do. Many reductions take turns with the
+shared arrays, 16 KB at a time, since a block that asks for too much cannot be launched.
+
+A task makes accumulators for its first 4096 places on a CPU, which the first-level cache holds, and
+for 256 on a GPU, whose threads have as many registers. More would fill the stack of a thread; other
+places are updated by each iteration.
 
 It leaves alone xchg and cas, results that are used, addresses that vary; on a CPU tasks without
 chunks; and on a GPU tasks whose iterations wait for each other, those with adstacks, and loops that
@@ -84,6 +89,12 @@ __all__ = ["make_thread_local"]
 
 _FEW: Final = 32
 """Iterations that may update a word one by one."""
+_CHUNK_MOST: Final = 4096
+"""Accumulators of a chunk."""
+_THREAD_MOST: Final = 256
+"""Accumulators of a thread of a GPU."""
+_SHARED_BYTES: Final = 16384
+"""Of arrays in which a block combines the values of its threads."""
 
 
 @register("make_thread_local", optional=True, per_task=True)
@@ -102,7 +113,7 @@ def make_thread_local(func: Func, cx: PassCx) -> bool:
     if why_not:
         cx.remark(updates[0], f"no accumulator for each thread: {why_not}")
         return False
-    found = _reductions(func, cx, task, loop)
+    found = _reductions(func, cx, task, loop, _THREAD_MOST if on_gpu else _CHUNK_MOST)
     if found and on_gpu:
         _in_blocks(func, task, found, config)
         cx.remark(task, "threads add up for themselves, and blocks update once")
@@ -125,8 +136,9 @@ def _why_no_blocks(task: Op, ops: list[Op]) -> str:
     return ""
 
 
-def _reductions(func: Func, cx: PassCx, task: Op, loop: Op) -> list[list[Op]]:
-    """The updates in ``loop`` of each place that a thread can make in a variable of its own."""
+def _reductions(func: Func, cx: PassCx, task: Op, loop: Op, most: int) -> list[list[Op]]:
+    """The updates in ``loop`` of each place that a thread can make in a variable of its own, for
+    so many places."""
     ops = walk(task.regions[1])
     calls = [op for op in ops if op.code == C.CALL]
     if calls:
@@ -145,6 +157,9 @@ def _reductions(func: Func, cx: PassCx, task: Op, loop: Op) -> list[list[Op]]:
     found: list[list[Op]] = []
     for location, accesses in touching.items():
         if C.ATOMIC[accesses[0].code]:
+            if len(found) == most:
+                cx.remark(accesses[0], f"no accumulator for each thread: the loop has {most} others")
+                break
             why_not = _why_not(location, accesses, touched, memory, loop, counts, invariant)
             if why_not:
                 cx.remark(accesses[0], f"no accumulator for each thread: {why_not}")
@@ -273,10 +288,33 @@ def _in_blocks(func: Func, task: Op, found: list[list[Op]], config: CompileConfi
 
 def _combine(b: Builder, sums: list[_Sum], thread: Op, size: int) -> None:
     """After the loop: one update for each block. thread: its index in the block."""
-    arrays: list[Op] = []
+    kinds: dict[DataType, list[_Sum]] = {}
     for one in sums:
-        arrays.append(b.array(one.type, size, "partial results", "shared", clear=False))
-        b.store(b.element(arrays[-1], thread), b.load(one.local))
+        kinds.setdefault(one.type, []).append(one)
+    room = _SHARED_BYTES // (len(kinds) * size)
+    arrays = {
+        t: [
+            b.array(t, size, "partial results", "shared", clear=False)
+            for _ in mine[: max(1, room // t.size)]
+        ]
+        for t, mine in kinds.items()
+    }
+    turns = max(-(-len(mine) // len(arrays[t])) for t, mine in kinds.items())
+    for turn in range(turns):
+        if turn:
+            b.emit(C.BLOCK_SYNC)
+        pairs = [
+            pair
+            for t, mine in kinds.items()
+            for pair in zip(mine[turn * len(arrays[t]) :], arrays[t], strict=False)
+        ]
+        _combine_in(b, pairs, thread, size)
+
+
+def _combine_in(b: Builder, sums: list[tuple[_Sum, Op]], thread: Op, size: int) -> None:
+    """One update for each of these reductions. sums: they, and the shared array of each."""
+    for one, array in sums:
+        b.store(b.element(array, thread), b.load(one.local))
     b.emit(C.BLOCK_SYNC)
     columns = max(n for n in range(1, math.isqrt(size) + 1) if size % n == 0)
     rows = size // columns
@@ -286,12 +324,12 @@ def _combine(b: Builder, sums: list[_Sum], thread: Op, size: int) -> None:
             places = [thread] + [
                 b.binary(C.ADD, thread, b.const(k * columns, i32)) for k in range(1, rows)
             ]
-            for one, array in zip(sums, arrays, strict=True):
+            for one, array in sums:
                 b.store(b.element(array, thread), _tree(b, one, array, places))
         b.emit(C.BLOCK_SYNC)
     first = b.if_(b.binary(C.CMP_EQ, thread, b.const(0, i32)))
     with b.inside(first.regions[0]):
-        for one, array in zip(sums, arrays, strict=True):
+        for one, array in sums:
             left = [b.const(k, i32) for k in range(columns if columns > 1 else rows)]
             one.update(b, _tree(b, one, array, left))
 

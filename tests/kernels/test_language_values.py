@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.passes import make_thread_local
 
 pytestmark = pytest.mark.usefixtures("arch")
 
@@ -77,6 +78,31 @@ def test_a_reduction_that_no_iteration_makes_touches_nothing():
     guarded_sum(x, out, 1)
     guarded_sum(x, out, -(1 << 30))
     assert out.tolist() == [0, 70000]
+
+
+def normal_equations(columns):
+    @qd.kernel
+    def accumulate(rows: qd.types.ndarray(qd.i32, 2), out: qd.types.ndarray(qd.i32, 2)):
+        for i in range(rows.shape[0]):
+            for a in qd.static(range(columns)):
+                for b in qd.static(range(columns)):
+                    out[a, b] += rows[i, a] * rows[i, b]
+
+    rows = np.random.default_rng(3).integers(-9, 9, (700, columns), dtype=np.int32)
+    out = np.ones((columns, columns), np.int32)
+    accumulate(rows, out)
+    assert np.array_equal(out, rows.T @ rows + 1)
+
+
+def test_more_reductions_in_one_loop_than_a_block_combines_at_a_time():
+    normal_equations(7)
+
+
+@pytest.mark.parametrize("most", [1, 4, 8])
+def test_reductions_beyond_those_with_an_accumulator(monkeypatch, most):
+    monkeypatch.setattr(make_thread_local, "_CHUNK_MOST", most)
+    monkeypatch.setattr(make_thread_local, "_THREAD_MOST", most)
+    normal_equations(3)
 
 
 @qd.kernel

@@ -103,6 +103,34 @@ def test_several_sums_of_one_task(off):
         assert ptx_of(moments).count("barrier.sync") + ptx_of(moments).count("bar.sync") == 2
 
 
+@pytest.mark.parametrize("block_dim", [48, 256])
+def test_sums_that_take_turns_with_the_shared_memory(block_dim):
+    """All at once would need more than a block can have."""
+
+    @qd.kernel
+    def powers(x: qd.types.NDArray[qd.i32, 1], ints: qd.types.NDArray[qd.i32, 1],
+               wide: qd.types.NDArray[qd.f64, 1]):  # fmt: skip
+        for i in range(x.shape[0]):
+            for k in qd.static(range(30)):
+                ints[k] += x[i] + k
+                ints[k + 30] += x[i] + k + 30
+                ints[k + 60] += x[i] + k + 60
+            for k in qd.static(range(31)):
+                wide[k] += x[i] * k
+                qd.atomic_max(wide[k + 31], x[i] - k)
+
+    with cuda(saturating_grid_dim=3, default_gpu_block_dim=block_dim):
+        x = np.arange(-400, 300, dtype=np.int32)
+        ints, wide = np.zeros(90, np.int32), np.zeros(62)
+        powers(x, ints, wide)
+        assert np.array_equal(ints, x.sum() + 700 * np.arange(90))
+        assert np.array_equal(wide[:31], x.sum() * np.arange(31.0))
+        assert np.array_equal(wide[31:], np.maximum(0, 299 - np.arange(31.0)))
+        text = ptx_of(powers)
+        turns = -(-62 // (16384 // 2 // block_dim // 8))
+        assert text.count("barrier.sync") + text.count("bar.sync") == 3 * turns - 1
+
+
 @qd.kernel
 def left_alone(x: qd.types.NDArray[qd.i32, 1], out: qd.types.NDArray[qd.i32, 1],
                seen: qd.types.NDArray[qd.i32, 1], at: qd.i32):  # fmt: skip
