@@ -48,8 +48,9 @@ in the last bits from launch to launch, as those of atomics do. Many reductions 
 shared arrays, 16 KB at a time, since a block that asks for too much cannot be launched.
 
 A task makes accumulators for its first 4096 places on a CPU, which the first-level cache holds, and
-for 256 on a GPU, whose threads have as many registers. More would fill the stack of a thread; other
-places are updated by each iteration.
+for 512 on a GPU, where more take more than ten seconds to compile. An accumulator that has no
+register is still a hundred times as fast as threads that wait for one word. Other places are
+updated by each iteration.
 
 It leaves alone xchg and cas, results that are used, addresses that vary; on a CPU tasks without
 chunks; and on a GPU tasks whose iterations wait for each other, those with adstacks, and loops that
@@ -91,7 +92,7 @@ _FEW: Final = 32
 """Iterations that may update a word one by one."""
 _CHUNK_MOST: Final = 4096
 """Accumulators of a chunk."""
-_THREAD_MOST: Final = 256
+_THREAD_MOST: Final = 512
 """Accumulators of a thread of a GPU."""
 _SHARED_BYTES: Final = 16384
 """Of arrays in which a block combines the values of its threads."""
