@@ -16,6 +16,8 @@ __all__ = ["OWN_THREADS", "SHORT_TURNS"]
 
 OWN_THREADS: Final[set[int]] = set()
 """Threads of the engine that touch no array of the program, by `threading.get_ident`."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=OWN_THREADS.clear)  # their numbers are given to others
 
 _TURN: Final = 0.0005
 """Seconds."""

@@ -16,9 +16,10 @@ __all__ = ["compile_ahead"]
 def compile_ahead(kernel: Any, *args: Any, **kwargs: Any) -> None:
     """Compile a kernel for a call with these arguments, in the background where that is possible.
 
-    A later call with arguments of these kinds uses the code, or waits for it. Nothing is launched,
-    and arrays are not read. Errors of the compile are raised by the call; arguments that do not fit
-    the kernel are an error here.
+    A later call with arguments of these kinds uses the code. One that comes before that is there
+    begins with first-tier code, or waits where there is none. Nothing is launched, and arrays are
+    not read. Errors of the compile are raised by the call; arguments that do not fit the kernel are
+    an error here.
     """
     if isinstance(kernel, MethodType):
         args = (kernel.__self__, *args)

@@ -159,7 +159,9 @@ def _reductions(func: Func, cx: PassCx, task: Op, loop: Op, most: int) -> list[l
     for location, accesses in touching.items():
         if C.ATOMIC[accesses[0].code]:
             if len(found) == most:
-                cx.remark(accesses[0], f"no accumulator for each thread: the loop has {most} others")
+                cx.remark(
+                    accesses[0], f"no accumulator for each thread: the loop has {most} others"
+                )
                 break
             why_not = _why_not(location, accesses, touched, memory, loop, counts, invariant)
             if why_not:

@@ -3,7 +3,8 @@
 A thread runs our part of the compile, holding the lock of the program like any compile; LLVM's part
 is a job of the helper process (`cpu.background`), so that the program may end, fork or reset at any
 time. The code waits in memory, in the layer that every compile asks first; once it is complete the
-thread obtains the kernel from there, as a call would do. A call that comes earlier waits.
+thread obtains the kernel from there, as a call would do. A call that comes earlier begins with
+first-tier code, as calls of other kernels do; it waits where the kernel has none.
 
 No error is raised here: the call compiles again, and raises it where the program can handle it.
 """
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from ..backends.base import FORK_HANDLERS
+from ..backends.turns import OWN_THREADS
 from .program import Program
 
 if TYPE_CHECKING:
@@ -28,6 +31,9 @@ __all__ = ["in_background", "submit"]
 _AT_EXIT: Final = 1.0
 """The most seconds for which the end of the process waits for a load, usually milliseconds: the
 first one compiles the functions of the thread pool, and LLVM must not be used once it is ending."""
+
+_TURN: Final = 0.001
+"""Seconds between two kernels: a call that waits for the lock of the program is next."""
 
 _lock = threading.Lock()
 _loading = threading.Lock()
@@ -57,7 +63,16 @@ def submit(task: Prepared) -> None:
 
 
 def _work() -> None:
-    """The thread: pass all kernels to the helper, then load them one by one."""
+    """The thread: compile all kernels."""
+    OWN_THREADS.add(threading.get_ident())
+    try:
+        _compile_all()
+    finally:
+        OWN_THREADS.discard(threading.get_ident())
+
+
+def _compile_all() -> None:
+    """Pass all kernels to the helper, then load them one by one."""
     global _thread
     waiting: deque[tuple[Prepared, Any]] = deque()
     while True:
@@ -74,6 +89,7 @@ def _work() -> None:
             if artifact is not None:
                 first = artifact.first if artifact.later is not None else None
                 waiting.append((task, first and first.pending))
+        time.sleep(_TURN)
 
 
 def _finish(waiting: deque[tuple[Prepared, Any]]) -> None:

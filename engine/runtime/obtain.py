@@ -131,6 +131,7 @@ def code_ahead(
         return None
     cache = program.offline.injected()
     cache.ahead = True
+    cache.tiered = program.config.tiered != "off"
     try:
         with collector_pause:
             layers = _Ahead(program, cache, arguments, None)

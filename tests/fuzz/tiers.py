@@ -1,8 +1,8 @@
 """Launches of first-tier code: to the end, and interrupted at some point with full code after it;
 on OpenCL, where no launch is interrupted, one of each.
 
-Without ``fast_math`` both must leave the same bits, on one thread. The number of operations after which a launch
-is interrupted follows from the text of the kernel.
+Without ``fast_math`` both must leave the same bits, on one thread. The number of operations after
+which a launch is interrupted follows from the text of the kernel.
 """
 
 from __future__ import annotations

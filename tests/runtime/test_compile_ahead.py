@@ -67,12 +67,37 @@ def test_a_later_call_compiles_nothing_more(tiered, capfd):
     assert capfd.readouterr().out.count("compiled later") == 1
 
 
-def test_a_call_at_once_waits_for_the_code(tiered):
+def test_a_call_at_once(tiered):
     scale = scale_kernel()
     x = qd.ndarray(qd.f32, 4)
     qd.compile_ahead(scale, x, 2.0, "at once")
     assert scale(x, 2.0, "at once") == 1.0
     assert scale(x, 2.0, "at once") == 3.0
+
+
+@pytest.mark.not_on_device("it looks at full code of PoCL")
+@pytest.mark.parametrize("at_once", [False, True])
+def test_full_code_for_pocl_is_made_without_a_call(at_once):
+    qd.init(arch=qd.opencl, tiered=True, offline_cache=False, opencl_mapping="chunks")
+
+    @qd.kernel
+    def scale(x: qd.types.NDArray[qd.f32, 1]):
+        for i in x:
+            x[i] = x[i] * 2.0 + 1.0 + at_once  # else the driver has the program of the other case
+
+    x = qd.ndarray(qd.f32, 4)
+    qd.compile_ahead(scale, x)
+    (variant,) = set(scale.launchers.variants.values())
+    assert not variant.executable.is_full
+    if at_once:
+        scale(x)
+        assert x[0] == 2.0
+    end = time.monotonic() + 60
+    while not variant.executable.is_full and time.monotonic() < end:
+        time.sleep(0.01)
+    assert variant.executable.is_full
+    scale(x)
+    assert x[0] == (6.0 if at_once else 1.0)
 
 
 def test_errors_of_the_compile_are_raised_by_the_call():
@@ -212,6 +237,14 @@ assert os.waitpid(pid, 0)[1] == 0
 CASES = {
     "exit": (STUCK, "qd.compile_ahead(scale, x, 1.0)\nqd.sync()\ntime.sleep(0.3)"),
     "reset": (STUCK, "qd.compile_ahead(scale, x, 1.0)\ntime.sleep(0.3)\nqd.reset()"),
+    "call": (
+        STUCK + "os.environ['QD_TIERED'] = 'on'",
+        "qd.compile_ahead(scale, x, 1.0)\ntime.sleep(0.3)\nassert scale(x, 1.0) == 1.0",
+    ),
+    "call at once": (
+        STUCK + "os.environ['QD_TIERED'] = 'on'",
+        "qd.compile_ahead(scale, x, 1.0)\nassert scale(x, 1.0) == 1.0",
+    ),
     "fork": ("", "qd.compile_ahead(scale, x, 1.0)" + FORK),
     "fork later": ("", "qd.compile_ahead(scale, x, 1.0)\ntime.sleep(0.1)" + FORK),
     "killed helper": (

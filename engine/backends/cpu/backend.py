@@ -79,7 +79,7 @@ class CpuBackend(HostBackend):
             from .first_tier import first_tier
 
             first = first_tier(func, kernel, job, cache)
-        elif cache.ahead:
+        if first is None and cache.ahead:
             first = _begun(job)
         code = b"" if first else full_code(job)
         artifact = Artifact(

@@ -216,14 +216,17 @@ class OpenclBackend:
             )  # fmt: skip
         device, first = current(), artifact.first
         if cache.tiered and artifact.later is not None and first is not None:
-            from .background import OpenclFirst
+            from . import background
             from .tiered import TieredExecutable
 
-            assert isinstance(first, OpenclFirst)
+            assert isinstance(first, background.OpenclFirst)
             making = first.pending
             # Another context: that was lost.
             if making.context is device.context and not making.obtained():
-                return TieredExecutable(device, artifact, making)
+                tiered = TieredExecutable(device, artifact, making)
+                if cache.ahead:
+                    background.submit(tiered)
+                return tiered
         return OpenclExecutable(device, artifact)
 
 
@@ -260,7 +263,7 @@ def _work_of_launches(
     """The work of the launches of a kernel that may have two tiers; None for any other."""
     meta = made.meta
     special = meta.flow or meta.graph or meta.has_stacks or meta.timed or meta.prints
-    if not cache.tiered or cache.ahead or func.callees or special or not _launches_idly(where):
+    if not cache.tiered or func.callees or special or not _launches_idly(where):
         return None
     if config.tiered == "exact" and config.fast_math and _computes(func):
         return None
