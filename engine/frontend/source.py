@@ -164,8 +164,9 @@ class FunctionSource:
         """The tree of ``text``, which starts at this function's line."""
         indented = text[0][:1] in " \t"
         above = self.line - 1 - indented
-        # Empty lines are cheaper than renumbering every node.
-        return ast.parse("\n" * above + ("if 1:\n" if indented else "") + "".join(text))
+        # Empty lines are cheaper than renumbering every node. Warnings name the file.
+        padded = "\n" * above + ("if 1:\n" if indented else "") + "".join(text)
+        return ast.parse(padded, self.file)
 
     @property
     def text(self) -> str:
@@ -271,7 +272,7 @@ class LambdaSource(FunctionSource):
 
     def _parse(self) -> ast.FunctionDef:
         try:
-            module = ast.parse("".join(self._lines))
+            module = ast.parse("".join(self._lines), self.file)
         except SyntaxError as error:
             raise self._missing(f"its file cannot be parsed ({error.msg})") from None
         found = [n for n in ast.walk(module) if isinstance(n, ast.Lambda) and self._is_of(n)]

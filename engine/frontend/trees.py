@@ -82,12 +82,14 @@ class Trees:
         """Parse one of `DECLARED`; False if none is left, or there is no room.
 
         Call it while no kernel is built: a build needs the same tree from its start to its end.
+        Text with backslashes is left to a call of the kernel: Python warns of some, where it reads
+        them, and that would come at any time, for kernels that are never called.
         """
         while DECLARED and self._most < _KEPT // 2:
             decl = DECLARED.popleft()()
             if decl is not None and not decl.src.is_parsed:
                 with self, suppress(Exception):  # a call of the kernel raises it again
-                    if self.keeps(decl) and decl.src.tree:
+                    if self.keeps(decl) and "\\" not in decl.src.text and decl.src.tree:
                         self.used([decl])
                 return True
         return False

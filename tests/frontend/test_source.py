@@ -179,3 +179,15 @@ def test_lambdas_in_one_line_are_distinguished() -> None:
     assert a.identity != b.identity
     assert c.text == "    lambda x: x +\n    1)\n"
     assert c.end_line == 4
+
+
+def test_a_warning_about_the_text_names_its_place(tmp_path):
+    """Python warns of a backslash that means nothing, once more where a function is parsed."""
+    path = tmp_path / "warned.py"
+    path.write_text('X = 1\n\n\ndef warned():\n    "\\d"\n')
+    names: dict[str, Any] = {}
+    with pytest.warns((SyntaxWarning, DeprecationWarning)):
+        exec(compile(path.read_text(), str(path), "exec"), names)
+    with pytest.warns((SyntaxWarning, DeprecationWarning)) as found:
+        assert source.FunctionSource(names["warned"]).tree
+    assert [(one.filename, one.lineno) for one in found] == [(str(path), 5)]

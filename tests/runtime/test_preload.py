@@ -52,7 +52,7 @@ def test_a_program_that_waits_has_the_modules_of_other_kernels(tmp_path):
     assert {f"qd_studio.engine.{name}" for name in preload.OTHERS} <= loaded
 
 
-DECLARED = """
+DECLARED = r"""
 from qd_studio.engine.frontend import trees
 
 
@@ -65,14 +65,21 @@ def twice(x):
 def never_called(x: qd.types.ndarray()):
     for i in x:
         x[i] = twice(x[i])
+
+
+@qd.func
+def with_backslash(x):
+    "Python warns of some (\\n) where it reads them."
+    return x
 """
 
 
 @pytest.mark.parametrize(("room", "parsed"), [("", True), ("trees._KEPT = 8", False)])
 def test_a_program_that_waits_has_parsed_what_it_may_call(room, parsed, tmp_path):
-    sources = "[*[one.decl.src.is_parsed for one in (never_called, twice)], gc.get_count()[1]]"
+    functions = "(never_called, twice, with_backslash)"
+    sources = f"[*[one.decl.src.is_parsed for one in {functions}], gc.get_count()[1]]"
     found = ran(tmp_path, f"{PATIENT}{DECLARED}\n{room}", f"{JOIN}json.dump({sources}, sys.stdout)")
-    assert found == [parsed, parsed, 0]  # what is new is known to the collector
+    assert found == [parsed, parsed, False, 0]  # what is new is known to the collector
 
 
 def test_a_thread_that_never_gives_the_lock_back_is_left_alone(tmp_path):
