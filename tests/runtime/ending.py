@@ -98,8 +98,9 @@ def _work(found, stop, size):
             found.attempt("field", x, lambda f=f: count_by_field(x, f))
 
 
-def race(seconds, threads=4, size=64):
-    """Launch in ``threads`` threads, and end programs in this one."""
+def race(seconds, threads=4, size=64, programs=6, launches=51):
+    """Launch in ``threads`` threads, and end programs in this one, for so long; on a busy machine
+    until so many have begun and run, a minute longer at most."""
     found, stop, switching = Found(), threading.Event(), sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     workers = [threading.Thread(target=_work, args=(found, stop, size)) for _ in range(threads)]
@@ -108,7 +109,9 @@ def race(seconds, threads=4, size=64):
         for worker in workers:
             worker.start()
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while (late := time.monotonic() - end) < 0 or (
+            late < 60 and (found.inits < programs or found.launches < launches)
+        ):
             if found.inits % 3 == 0:
                 qd.reset()
             qd.init(arch=qd.cpu, log_level="error")
