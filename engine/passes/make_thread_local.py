@@ -47,10 +47,10 @@ the error of a tree. Its order depends on the grid and on the block that comes f
 in the last bits from launch to launch, as those of atomics do. Many reductions take turns with the
 shared arrays, 16 KB at a time, since a block that asks for too much cannot be launched.
 
-A task makes accumulators for its first 4096 places on a CPU, which the first-level cache holds, and
-for 512 on a GPU, where more take more than ten seconds to compile. An accumulator that has no
-register is still a hundred times as fast as threads that wait for one word. Other places are
-updated by each iteration.
+A task makes accumulators for its first 8192 places on a CPU, 64 KB of a stack at most, and for 512
+on a GPU, where more take more than ten seconds to compile. An accumulator that has no register is
+still a hundred times as fast as threads that wait for one word. Other places are updated by each
+iteration.
 
 It leaves alone xchg and cas, results that are used, addresses that vary; on a CPU tasks without
 chunks; and on a GPU tasks whose iterations wait for each other, those with adstacks, and loops that
@@ -90,7 +90,7 @@ __all__ = ["make_thread_local"]
 
 _FEW: Final = 32
 """Iterations that may update a word one by one."""
-_CHUNK_MOST: Final = 4096
+_CHUNK_MOST: Final = 8192
 """Accumulators of a chunk."""
 _THREAD_MOST: Final = 512
 """Accumulators of a thread of a GPU."""
