@@ -223,7 +223,7 @@ x = qd.ndarray(qd.f32, 8)
 
 STUCK = """
 from qd_studio.engine.backends.cpu import background
-background.BOOT = "import time; time.sleep(1000)"
+background.BOOT = "import time; time.sleep(60)"
 """
 
 FORK = """
