@@ -90,6 +90,14 @@ def ends(pid):
     return False
 
 
+@pytest.mark.parametrize("name", ["None", "'/no/such/folder/python3'", "__file__"])
+def test_a_program_whose_interpreter_is_not_there_has_full_code_at_once(name, tmp_path):
+    """Programs that embed Python set it to anything."""
+    kind = "print(type(*[v.executable for v in set(scale.launchers.variants.values())]).__name__)"
+    done, _ = run(tmp_path, kind, f"sys.executable = {name}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "CpuExecutable\n1.0\n", "")
+
+
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no /proc here")
 
 

@@ -285,9 +285,11 @@ def _nameless() -> int:
 @cache
 def available() -> bool:
     """True if a helper process can be started: not in a program that brings its own Python."""
-    name = os.path.basename(sys.executable or "").lower()
+    program = sys.executable or ""
+    name = os.path.basename(program).lower()
     here = os.path.isfile(__file__) and not getattr(sys, "frozen", False)
-    return here and name.startswith(("python", "pypy")) and hasattr(os, "posix_spawn")
+    runs = name.startswith(("python", "pypy")) and os.access(program, os.X_OK)
+    return here and runs and hasattr(os, "posix_spawn")
 
 
 def submit(job: Job) -> Pending | None:
